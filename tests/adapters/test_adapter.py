@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.adapters.adapter import Adapter, AdapterRef, BadAdapterRef, BaseModelFamily
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 
 
 @pytest.mark.parametrize("text", ["pirate@1", "json@2024-01-02", "a.b_c-D@v1.2"])
@@ -33,9 +33,3 @@ def test_a_version_that_is_a_number_is_refused_or_it_would_be_another_than_its_t
 def test_refs_sort_by_name_then_version() -> None:
     refs = [AdapterRef.parse(text) for text in ("b@1", "a@2", "a@1")]
     assert [str(ref) for ref in sorted(refs)] == ["a@1", "a@2", "b@1"]
-
-
-def test_an_adapter_fits_only_its_own_family() -> None:
-    adapter = Adapter(AdapterRef("pirate", "1"), "penstock-mini/pirate", BaseModelFamily("mini"))
-    assert adapter.fits(BaseModelFamily("mini"))
-    assert not adapter.fits(BaseModelFamily("other"))

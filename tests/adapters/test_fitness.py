@@ -70,7 +70,6 @@ def test_tensors_that_are_not_what_the_config_says_are_refused(
     ("limits", "why"),
     [
         (FamilyLimits(max_rank=4), "its rank is 8"),
-        (FamilyLimits(modules=frozenset({"q_proj"})), "it changes up_proj"),
         (FamilyLimits(max_bytes=99), "100 bytes, at most 99"),
         (FamilyLimits(shapes={Q: (16, 16)}), "up_proj, which its base model does not have"),
         (FamilyLimits(shapes={Q: (32, 16), UP: (16, 64)}), "16 to 16 wide in it, 32 to 16 in its"),

@@ -36,7 +36,11 @@ ONLY_IN = {
         "penstock.replica",
     ),
     "py3langid": ("penstock.evals.comparison.checks.language",),
-    "prometheus_client": ("penstock.control.metrics", "penstock.replica.vllm.serving.metrics"),
+    "prometheus_client": (
+        "penstock.control.metrics",
+        "penstock.evals.scraping",
+        "penstock.replica.vllm.serving.metrics",
+    ),
     "scipy": ("penstock.evals.comparison.intervals",),
     "tools": (),  # they lie beside the product, and are not installed with it
     "typer": ("penstock.control.cli", "penstock.control.main", "penstock.evals"),

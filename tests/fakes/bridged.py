@@ -147,3 +147,8 @@ class Paper:
     def write_many(self, writes: list[wire.Write]) -> tuple[list[int], list[int], list[int]]:
         self.batches.append(list(writes))
         return [], [], []
+
+    def ends(self) -> dict[int, inference_pb2.CallEvent]:
+        """The last of the messages that were written to each call."""
+        told = (write for batch in self.batches for write in batch if len(write) == 2)
+        return {key: inference_pb2.CallEvent.FromString(event) for key, event in told}

@@ -103,7 +103,7 @@ def test_an_engine_that_dies_fails_its_calls_and_ends_with_70(log: Path) -> None
 
 
 def test_an_engine_that_hangs_is_found_and_ends_with_71(log: Path) -> None:
-    faults = (*_settings("hang_after_tokens=3"), "--probe-every", "0.1", "--probe-timeout", "0.5")
+    faults = (*_settings("hang_after_tokens=3", "engine_hung_after=0.5"), "--probe-every", "0.1")
     with running_replica(log, *_SIMULATED, *faults) as replica:
         with inference_stub(replica.address) as stub, session(stub) as client:
             client.start(chat_request("Hangs", stream=True, max_tokens=100))

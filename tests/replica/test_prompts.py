@@ -91,19 +91,5 @@ def test_the_oldest_turns_go_until_the_rest_is_within_the_budget() -> None:
     assert fit.tokens <= 200 < fit.whole
 
 
-def test_a_measure_sees_messages_without_marks() -> None:
-    messages = [_user("one"), _user("two", **_PIN), _user("three")]
-    seen: list[list[Any]] = []
-
-    def measure(kept: Any) -> int:
-        seen.append(list(kept))
-        return 10 * len(kept)
-
-    found = prompts.trimmed(messages, 20, measure)
-    assert found is not None
-    assert found[0] == [_user("two"), _user("three")]
-    assert seen == [[_user("one"), _user("two"), _user("three")], [_user("two"), _user("three")]]
-
-
 def test_what_has_to_stay_and_is_too_much_is_told_as_that() -> None:
     assert prompts.trimmed([_user("x" * 4000)], 100) is None

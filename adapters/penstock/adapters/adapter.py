@@ -46,19 +46,3 @@ class AdapterRef:
     def __str__(self) -> str:
         """Prints `name@version`."""
         return f"{self.name}@{self.version}"
-
-
-@dataclass(frozen=True, slots=True)
-class Adapter:
-    """An adapter version, where its weights lie, and what it fits."""
-
-    ref: AdapterRef
-    source: str  # an absolute directory, or a name that the replica ships
-    family: BaseModelFamily
-
-    def fits(self, family: BaseModelFamily) -> bool:
-        """Whether a base model of `family` can run it."""
-        return self.family == family
-
-
-__all__ = ["Adapter", "AdapterRef", "BadAdapterRef", "BaseModelFamily"]

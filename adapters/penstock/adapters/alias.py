@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -145,20 +145,16 @@ def check_target(
     target: Target,
     known: Mapping[AdapterRef, AdapterVersion],
     family: BaseModelFamily,
-    asked: Collection[VersionState] = (
-        VersionState.CANDIDATE,
-        VersionState.CANARY,
-        VersionState.LIVE,
-    ),
 ) -> None:
-    """Raises `BadAlias` where the target names a version that is not registered, is retired (or in
-    no state of `asked`), or was made for another family than the deployment's."""
+    """Raises `BadAlias` where the target names a version that is not registered, is retired, or was
+    made for another family than the deployment's."""
     for ref in target.refs:
         version = known.get(ref)
         if version is None:
             raise BadAlias(f"{ref} is not registered{_those_of(ref, known)}")
-        if version.state not in asked:
-            raise BadAlias(f"{ref} is {version.state}: an alias may name {', '.join(asked)}")
+        if version.state is VersionState.RETIRED:
+            others = (state for state in VersionState if state is not VersionState.RETIRED)
+            raise BadAlias(f"{ref} is {version.state}: an alias may name {', '.join(others)}")
         if version.manifest.family != family:
             raise BadAlias(
                 f"{ref} is made for {version.manifest.family}, the deployment serves {family}"
@@ -168,15 +164,3 @@ def check_target(
 def _those_of(ref: AdapterRef, known: Mapping[AdapterRef, AdapterVersion]) -> str:
     others = sorted(other.version for other in known if other.name == ref.name)
     return f"; of {ref.name} there is {', '.join(others[-10:])}" if others else ""
-
-
-__all__ = [
-    "LARGEST_WEIGHT",
-    "MOST_MOVES",
-    "MOST_SHARES",
-    "Alias",
-    "BadAlias",
-    "Move",
-    "Target",
-    "check_target",
-]

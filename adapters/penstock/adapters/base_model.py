@@ -45,6 +45,3 @@ def module_shapes(tensors: Iterable[Tensor]) -> dict[str, tuple[int, int]]:
     if embedding := shapes.get("model.embed_tokens"):
         shapes.setdefault("lm_head", embedding)  # one tensor for both
     return shapes
-
-
-__all__ = ["module_shapes", "weights_among"]

@@ -31,7 +31,6 @@ class FamilyLimits:
     """What the deployments of a base-model family take."""
 
     max_rank: int = LARGEST_RANK
-    modules: frozenset[str] = frozenset()  # last parts of their names, "q_proj"; empty: any
     max_bytes: int = 4 << 30  # of the weights
     # Inputs and outputs of each module by its path, as an adapter names it; empty: not known. An
     # engine passes over a path that the model lacks, and pads what is too narrow.
@@ -75,12 +74,6 @@ def check_family(facts: AdapterFacts, weights_bytes: int, limits: FamilyLimits) 
         raise UnfitAdapter(
             f"its rank is {facts.rank}, its family's deployments have max_adapter_rank "
             f"{limits.max_rank}"
-        )
-    unknown = sorted(set(facts.modules) - limits.modules) if limits.modules else []
-    if unknown:
-        raise UnfitAdapter(
-            f"it changes {', '.join(unknown)}, of its family only "
-            f"{', '.join(sorted(limits.modules))} can be changed"
         )
     for module, shape in facts.shapes.items() if limits.shapes else ():
         if limits.shapes.get(module) != shape:
@@ -138,6 +131,3 @@ def _check_named(config: LoraConfig, modules: Iterable[str]) -> None:
                 f"{module} is changed, the config's target_modules are "
                 f"{shown(', '.join(config.target_modules))}"
             )
-
-
-__all__ = ["AdapterFacts", "FamilyLimits", "UnfitAdapter", "check_family", "facts_of"]

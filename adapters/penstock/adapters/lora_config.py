@@ -151,6 +151,3 @@ def _check_beginning(beginning: Any) -> None:
             "that alters the base model too; convert it to a plain LoRA with PEFT's "
             "path_initial_model_for_weight_conversion",
         )
-
-
-__all__ = ["LARGEST_RANK", "BadLoraConfig", "LoraConfig"]

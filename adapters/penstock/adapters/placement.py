@@ -109,6 +109,3 @@ class _Room:
 
     def keeps(self) -> tuple[Kept, ...]:
         return tuple(self._kept)
-
-
-__all__ = ["Desired", "Holder", "Kept", "Placement", "place"]

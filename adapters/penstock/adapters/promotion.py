@@ -85,6 +85,3 @@ def _check(
             f"{who}: its newest {policy.kind} is of {newest.at:%Y-%m-%d}, older than "
             f"{policy.not_older_than}"
         )
-
-
-__all__ = ["PROMOTED", "Evidence", "NotPromoted", "PromotionPolicy", "promote"]

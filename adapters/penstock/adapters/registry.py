@@ -77,6 +77,3 @@ def collectable(
     """Stored content that nobody needs: of no registered version, and not `held`: by a replica, by
     a request that still runs under it, or by a registration that is under way."""
     return set(stored) - {version.manifest.digest for version in versions} - set(held)
-
-
-__all__ = ["InUse", "Registered", "Taken", "check_unnamed", "collectable", "register", "retire"]

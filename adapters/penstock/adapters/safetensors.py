@@ -64,7 +64,8 @@ def read_header(header: bytes, data_bytes: int) -> tuple[Tensor, ...]:
     Raises `BadSafetensors` where header and data do not fit: what is named does not lie there, or
     bytes lie there that nobody names.
     """
-    tensors = sorted(_tensors(_parsed(header)), key=lambda tensor: (tensor.begin, tensor.end))
+    named = (_tensor(name, about) for name, about in _parsed(header).items())
+    tensors = sorted(named, key=lambda tensor: (tensor.begin, tensor.end))
     reached = 0
     for tensor in tensors:
         if tensor.begin != reached:
@@ -108,10 +109,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _tensors(parsed: dict[str, Any]) -> list[Tensor]:
-    return [_tensor(name, about) for name, about in parsed.items()]
-
-
 def _tensor(name: str, about: Any) -> Tensor:
     if not name.isprintable() or len(name) > _LONGEST_NAME:
         raise BadSafetensors(f"tensor {shown(name)} has a name that is no short printable text")
@@ -136,13 +133,3 @@ def _tensor(name: str, about: Any) -> Tensor:
 
 def _is_number(value: Any) -> bool:
     return type(value) is int and 0 <= value <= _LARGEST_NUMBER
-
-
-__all__ = [
-    "LARGEST_HEADER",
-    "PREFIX_BYTES",
-    "BadSafetensors",
-    "Tensor",
-    "header_length",
-    "read_header",
-]

@@ -24,6 +24,3 @@ def public_name(model: str) -> str:
 def without_places(text: str) -> str:
     """For clients: of each path in a message its last part alone."""
     return _PATH.sub(lambda path: f"…/{path[1]}", text)
-
-
-__all__ = ["public_name", "shown", "without_places"]

@@ -61,6 +61,3 @@ def who_closes(occupants: Iterable[Occupant], claim: Claim) -> str | None:
     """
     below = [one for one in occupants if one.standing < claim]
     return min(below, key=lambda one: one.standing).name if below else None
-
-
-__all__ = ["Claim", "Occupant", "Standing", "who_closes", "who_goes"]

@@ -151,20 +151,3 @@ class BadMove(ValueError):
         """`at`: the state it is in."""
         steps = ", ".join(sorted(NEXT_STATES[at])) or "nothing"
         super().__init__(f"{ref} is {at} and cannot become {to}: what follows is {steps}")
-
-
-__all__ = [
-    "CONFIG_FILE",
-    "CONTENT_FILES",
-    "NEXT_STATES",
-    "WEIGHTS_FILE",
-    "AdapterVersion",
-    "BadManifest",
-    "BadMove",
-    "Digest",
-    "Manifest",
-    "StoredFile",
-    "VersionState",
-    "digest_of",
-    "is_digest",
-]

@@ -39,6 +39,3 @@ def _taken(gateway_url: str, key: str) -> bool:
     headers = {"authorization": f"Bearer {key}"}
     reply = httpx.get(f"{gateway_url}/v1/models", headers=headers, timeout=5, trust_env=False)
     return reply.status_code == 200
-
-
-__all__ = ["GENEROUS", "TENANT", "open_account"]

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
 from penstock.evals.errors import EvalError
 
-PREFIX = "/admin/v1/"
-
 
 @dataclass(frozen=True, slots=True)
 class AdminApi:
-    """The admin API at an address, with a token of role admin."""
+    """The admin API at an address, with a token that may do what is asked of it."""
 
     url: str
-    token: str
+    token: str = field(repr=False)
 
     def get(self, path: str) -> Any:
-        """What is listed there. Raises `httpx.HTTPError`: while a head starts that is no news."""
-        return self._call("GET", path).raise_for_status().json()
+        """What is there. Raises `EvalError`: while a head starts that is no news."""
+        return self._call("GET", path)
 
     def post(self, path: str, body: object) -> Any:
         """Makes something new. Raises `EvalError`."""
-        reply = self._call("POST", path, body)
-        if not reply.is_success:
-            raise EvalError(f"POST {path} at {self.url}: {reply.status_code} {reply.text[:300]}")
-        return reply.json()
+        return self._call("POST", path, body)
 
-    def _call(self, method: str, path: str, body: object = None) -> httpx.Response:
+    def put(self, path: str, body: object) -> Any:
+        """Puts something in its place. Raises `EvalError`."""
+        return self._call("PUT", path, body)
+
+    def _call(self, method: str, path: str, body: object = None) -> Any:
+        url = f"{self.url.rstrip('/')}/admin/v1/{path}"
         headers = {"authorization": f"Bearer {self.token}"}
-        url = self.url + PREFIX + path
-        return httpx.request(method, url, json=body, headers=headers, timeout=5, trust_env=False)
-
-
-__all__ = ["AdminApi"]
+        try:
+            reply = httpx.request(
+                method, url, json=body, headers=headers, timeout=30, trust_env=False
+            )
+        except httpx.HTTPError as error:
+            raise EvalError(f"{method} {url}: no answer: {error!r}") from error
+        if not reply.is_success:
+            raise EvalError(f"{method} {url}: {reply.status_code} {reply.text[:300]}")
+        if not reply.content:
+            return None
+        try:
+            return reply.json()
+        except ValueError as error:
+            raise EvalError(f"{method} {url}: answered with no JSON") from error

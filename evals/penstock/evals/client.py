@@ -42,6 +42,3 @@ def ask(base_url: str, body: Mapping[str, object], key: str = "") -> Answer:
     if stream and not reply.content.endswith(DONE):
         raise EvalError(f"{url} ended a stream without [DONE]: ...{reply.text[-300:]!r}")
     return Answer(reply.content, stream)
-
-
-__all__ = ["CHAT_PATH", "Answer", "ask"]

@@ -32,6 +32,3 @@ async def _together(base_url: str, count: int, client: Client) -> None:
     ):
         for number in range(count):
             group.create_task(client(http, number))
-
-
-__all__ = ["run_clients"]

@@ -41,7 +41,6 @@ class Growing(Protocol):
 
     def feed(self, data: bytes, at: float) -> None:
         """The next bytes, with the seconds since the request was sent."""
-        ...
 
 
 Reply = TypeVar("Reply", bound=Growing)
@@ -119,6 +118,3 @@ def only_model(url: str, key: str) -> str:
         told = ", ".join(names) or "no model"
         raise EvalError(f"{url} serves {told}: say which by --primary-model and --candidate-model")
     return deployments[0]
-
-
-__all__ = ["Endpoint", "Growing", "Posted", "at_url", "only_model", "post", "served_models"]

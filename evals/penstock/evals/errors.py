@@ -3,6 +3,3 @@
 
 class EvalError(Exception):
     """A measurement that cannot be made. `str()` is one line: what is wrong and what to do."""
-
-
-__all__ = ["EvalError"]

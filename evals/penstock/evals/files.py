@@ -40,6 +40,3 @@ def write_reports(out: Path, report: Mapping[str, Any], markdown: str, page: str
         (out / "report.html").write_text(page, encoding="utf-8")
     except OSError as error:
         raise EvalError(f"the reports cannot be written to {out}: {error}") from error
-
-
-__all__ = ["declared", "read", "write_reports"]

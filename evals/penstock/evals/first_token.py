@@ -19,6 +19,7 @@ from pathlib import Path
 from penstock.evals.client import CHAT_PATH
 from penstock.evals.errors import EvalError
 from penstock.evals.penstock_system import MODEL, penstock
+from penstock.evals.scoring import quantile
 
 PROMPT = "What is a gateway?"
 MAX_TOKENS = 8
@@ -34,11 +35,11 @@ class FirstToken:
 
     def as_markdown(self) -> str:
         """Both, and what lies between their medians."""
-        added = _quantile(self.through, 0.5) - _quantile(self.alone, 0.5)
+        added = quantile(self.through, 0.5) - quantile(self.alone, 0.5)
         rows = [("through the gateway", self.through), ("engine alone", self.alone)]
         lines = ["| first token, ms | requests | p50 | p90 | p99 |", "|---|---|---|---|---|"]
         for name, taken in rows:
-            figures = " | ".join(f"{_quantile(taken, q):.2f}" for q in (0.5, 0.9, 0.99))
+            figures = " | ".join(f"{quantile(taken, q):.2f}" for q in (0.5, 0.9, 0.99))
             lines.append(f"| {name} | {len(taken)} | {figures} |")
         return "\n".join([*lines, "", f"Added at the median: {added:.2f} ms."])
 
@@ -80,10 +81,3 @@ def engine_alone(probe: Sequence[str], requests: int) -> tuple[float, ...]:
     if done.returncode != 0:
         raise EvalError(f"{probe[-1]} ended with {done.returncode}: {done.stderr[-500:]}")
     return tuple(json.loads(done.stdout.splitlines()[-1])["ttft_ms"])
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
-__all__ = ["FirstToken", "engine_alone", "first_event_ms", "measure"]

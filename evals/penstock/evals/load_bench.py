@@ -163,6 +163,3 @@ def record(scenario: Scenario, target: Target) -> Answer:
 def _refuse_an_empty_window(turn: Turn, report: Mapping[str, Any]) -> None:
     if report["seconds"] == 0:
         raise EvalError(f"{turn.name} could not be measured: {report['problem']}")
-
-
-__all__ = ["BenchOptions", "LoadBench", "ScenarioResult", "Turn", "record", "turns_of"]

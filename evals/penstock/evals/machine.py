@@ -53,6 +53,3 @@ def _git(checkout: Path, *words: str) -> str:
     except FileNotFoundError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
-
-
-__all__ = ["Facts", "cpu_model", "facts"]

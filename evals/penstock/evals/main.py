@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +24,7 @@ from penstock.evals.errors import EvalError
 from penstock.evals.first_token import measure
 from penstock.evals.load_bench import BenchOptions, LoadBench, ScenarioResult
 from penstock.evals.native import NativePrograms
+from penstock.evals.options import Strict, told_in_a_line
 from penstock.evals.quantization_regression.command import quantization_regression
 from penstock.evals.replay.command import replay
 from penstock.evals.scenarios import SCENARIOS
@@ -77,7 +76,7 @@ def bench(
     ] = False,
 ) -> None:
     """CPU, latency and memory of the gateway beside nginx, on the simulated engine."""
-    with _told_in_a_line():
+    with told_in_a_line():
         options = BenchOptions(
             serve_command=(*_serve_command(serve), *shlex.split(serve_args)),
             nginx=nginx or _nginx_program(),
@@ -105,7 +104,7 @@ def first_token(
     ] = f"{sys.executable} -m penstock.replica.probe",
 ) -> None:
     """Time to first token on real vLLM: through the gateway beside the engine alone."""
-    with _told_in_a_line():
+    with told_in_a_line():
         folder = _emptied(out, "first-token")
         found = measure(_serve_command(serve), shlex.split(probe), requests, folder)
     typer.echo(found.as_markdown())
@@ -118,7 +117,7 @@ def prefix_routing(
     serve: Serve = "",
 ) -> None:
     """Prefix hits and first tokens on real vLLM: prefix_aware beside power_of_two."""
-    with _told_in_a_line():
+    with told_in_a_line():
         folder = _emptied(out, "prefix-routing")
         command = _serve_command(serve)
         results = [
@@ -133,12 +132,10 @@ def wait_estimate(
     seconds: Annotated[float, typer.Option(min=1, help="Of each load.")] = 30,
     out: Out = BENCH_OUT,
     serve: Serve = "",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit code 1 when the goal is missed.")
-    ] = False,
+    strict: Strict = False,
 ) -> None:
     """What the gateway tells of waits beside what they are, on the simulated engine."""
-    with _told_in_a_line():
+    with told_in_a_line():
         folder = _emptied(out, "wait-estimate")
         command = _serve_command(serve)
         results = [
@@ -154,12 +151,10 @@ def rude_clients(
     seconds: Annotated[float, typer.Option(min=1, help="Of each kind.")] = 30,
     out: Out = BENCH_OUT,
     serve: Serve = "",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit code 1 when the goal is missed.")
-    ] = False,
+    strict: Strict = False,
 ) -> None:
     """What one tenant's rude clients do to another's chats and streams, on real vLLM."""
-    with _told_in_a_line():
+    with told_in_a_line():
         if unknown := set(kind or ()) - set(rude.CHOICES):
             raise EvalError(f"there is no kind {unknown.pop()!r}: {', '.join(rude.CHOICES)}")
         folder = _emptied(out, "rude-clients")
@@ -176,12 +171,10 @@ def shadow_latency(
     out: Out = BENCH_OUT,
     native: Annotated[Path, typer.Option(help="Build folder of evals/native.")] = NATIVE,
     serve: Serve = "",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit code 1 when the goal is missed.")
-    ] = False,
+    strict: Strict = False,
 ) -> None:
     """What a shadow of all requests costs clients' waits, on the simulated engine."""
-    with _told_in_a_line():
+    with told_in_a_line():
         folder = _emptied(out, "shadow-latency")
         programs = NativePrograms(native)
         command = _serve_command(serve)
@@ -197,15 +190,6 @@ app.command()(shadow_compare)
 app.command()(shadow_plan)
 app.command(hidden=True)(log_to_mlflow)
 app.command()(shadow_simulation)
-
-
-@contextlib.contextmanager
-def _told_in_a_line() -> Iterator[None]:
-    try:
-        yield
-    except EvalError as error:
-        typer.echo(f"penstock evals: {error}", err=True)
-        raise typer.Exit(1) from error
 
 
 def _emptied(out: Path, name: str) -> Path:

@@ -100,6 +100,3 @@ def _numbers(
     for name in names:
         if (value := values.get(name)) is not None:
             yield f"{prefix}{name}", float(value)
-
-
-__all__ = ["EXPERIMENT", "EXTRA", "Told", "check_installed", "log_run", "metrics", "params", "tags"]

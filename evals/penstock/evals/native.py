@@ -132,6 +132,3 @@ class NativePrograms:
 def _whole_line(log: Path) -> str | None:
     text = log.read_text()
     return text if text.startswith("{") and text.endswith("\n") else None
-
-
-__all__ = ["Load", "NativePrograms", "Source", "Target"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from penstock.evals.client import CHAT_PATH
 from penstock.evals.errors import EvalError
+from penstock.evals.scoring import quantile
 
 STREAMS = 3
 STREAM_TOKENS = 2000
@@ -32,21 +33,17 @@ class Seen:
     @property
     def p50(self) -> float:
         """Of the first tokens."""
-        return self._quantile(0.5)
+        return quantile(sorted(self.first_tokens), 0.5)
 
     @property
     def p99(self) -> float:
         """Of the first tokens."""
-        return self._quantile(0.99)
+        return quantile(sorted(self.first_tokens), 0.99)
 
     @property
     def longest_silence(self) -> float:
         """Of any stream."""
         return max(self.silences)
-
-    def _quantile(self, share: float) -> float:
-        ordered = sorted(self.first_tokens)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 class Neighbour:
@@ -115,6 +112,3 @@ class Neighbour:
             raise EvalError(f"the gateway answered {reply.status}: {reply.read()[:300]!r}")
         reply.peek()
         return reply
-
-
-__all__ = ["Neighbour", "Seen"]

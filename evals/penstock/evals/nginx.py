@@ -60,6 +60,3 @@ def _listens(port: int) -> bool:
 def _worker(child: Child) -> int | None:
     workers = psutil.Process(child.process.pid).children()
     return int(workers[0].pid) if workers else None
-
-
-__all__ = ["config", "nginx"]

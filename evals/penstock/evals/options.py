@@ -1,10 +1,14 @@
-"""Options that several commands have, and what they tell people on the way."""
+"""Options that several commands have, and what they tell people on the way and at the end."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
+
+from penstock.evals.errors import EvalError
 
 PrimaryModel = Annotated[str, typer.Option(help="Default: the only one there.")]
 CandidateModel = Annotated[str, typer.Option(help="Default: the only one there.")]
@@ -28,6 +32,7 @@ Timeout = Annotated[float, typer.Option(min=1, help="Seconds for one answer.")]
 Mlflow = Annotated[
     str, typer.Option(metavar="URI", help="Leave it as a run there, too; wants penstock[mlflow].")
 ]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit code 1 when the goal is missed.")]
 Experiment = Annotated[str, typer.Option(help="Of MLflow; made where there is none.")]
 
 
@@ -37,19 +42,11 @@ def tell(done: int, of: int) -> None:
         typer.echo(f"{done} of {of} prompts asked", err=True)
 
 
-__all__ = [
-    "ApiKey",
-    "CandidateKey",
-    "CandidateModel",
-    "Concurrency",
-    "Experiment",
-    "MaxTokens",
-    "Mlflow",
-    "PrimaryModel",
-    "Seed",
-    "SelfPermille",
-    "Temperature",
-    "Thresholds",
-    "Timeout",
-    "tell",
-]
+@contextlib.contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """Ends a command with exit code 1 where it cannot go on, and says why in a line."""
+    try:
+        yield
+    except EvalError as error:
+        typer.echo(f"penstock evals: {error}", err=True)
+        raise typer.Exit(1) from error

@@ -14,6 +14,7 @@ import httpx
 from penstock.evals.account import open_account
 from penstock.evals.admin_api import AdminApi
 from penstock.evals.bench_plan import GATEWAY
+from penstock.evals.errors import EvalError
 from penstock.evals.native import Target
 from penstock.evals.processes import free_ports, running
 from penstock.evals.scoring import BEHIND, FRONT
@@ -92,7 +93,7 @@ def _ready_pids(ports: Mapping[str, int], admin: AdminApi, wanted: int) -> dict[
         )
         listed = models.raise_for_status().json()["data"]
         return pids_of(listed, admin.get("gateways"), admin.get("replicas"), wanted)
-    except (OSError, httpx.HTTPError):  # not yet
+    except (OSError, httpx.HTTPError, EvalError):  # not yet
         return None
 
 
@@ -108,6 +109,3 @@ def pids_of(
     if not (listed and gateways and len(serving) >= wanted):
         return None
     return {FRONT: gateways[0]["pid"], BEHIND: serving[0]["pid"]}
-
-
-__all__ = ["MODEL", "System", "penstock", "pids_of", "simulated"]

@@ -178,6 +178,3 @@ def as_markdown(results: Sequence[Routed]) -> str:
 def as_dict(results: Sequence[Routed]) -> list[dict[str, Any]]:
     """For JSON."""
     return [asdict(each) for each in results]
-
-
-__all__ = ["POLICIES", "Asked", "Routed", "as_dict", "as_markdown", "measure"]

@@ -95,6 +95,3 @@ def free_ports(count: int) -> list[int]:
         for each in bound:
             each.bind(("127.0.0.1", 0))
         return [each.getsockname()[1] for each in bound]
-
-
-__all__ = ["Child", "free_ports", "running"]

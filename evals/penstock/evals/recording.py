@@ -59,6 +59,3 @@ def _looked_through(stream: BinaryIO) -> tuple[Header, list[tuple[float, int]]]:
     if not places:
         raise EvalError("the recording holds no request")
     return reader.header, places
-
-
-__all__ = ["Recording"]

@@ -133,6 +133,3 @@ def _number(value: float | None) -> str:
 
 def _ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}x"
-
-
-__all__ = ["as_json", "as_markdown", "ratios"]

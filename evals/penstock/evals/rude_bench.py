@@ -135,5 +135,3 @@ def as_markdown(results: Sequence[Beside]) -> str:
 
 
 CHOICES = (*KINDS, ALL)
-
-__all__ = ["ALL", "ALONE", "CHOICES", "Beside", "as_markdown", "beside", "measure"]

@@ -105,5 +105,3 @@ def main(words: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
-
-__all__ = ["Gateway", "main", "run"]

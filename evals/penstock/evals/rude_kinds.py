@@ -92,6 +92,3 @@ def _text(size: int, number: int) -> str:
 
 def _json(model: str, fields: dict[str, Any]) -> bytes:
     return json.dumps({"model": model, **fields}, separators=(",", ":")).encode()
-
-
-__all__ = ["KINDS", "Rude"]

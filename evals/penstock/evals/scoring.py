@@ -47,7 +47,6 @@ class Window:
     events: int
     answers: int
     failures: int  # failed requests, errors in streams, truncated streams; of the whole run
-    problem: str  # the first of them, or why there was no window
     longest_silence_us: float  # of any stream
     beside_per_s: float | None  # answers to the load beside it; None: there was none
     first_event_us: Quantiles
@@ -89,7 +88,6 @@ def window_from(report: Mapping[str, Any]) -> Window:
         events=report["events"],
         answers=report["answers"],
         failures=_failures(report) + (_failures(beside) if beside else 0),
-        problem=report["problem"] or (beside["problem"] if beside else ""),
         longest_silence_us=report["longest_silence_us"],
         beside_per_s=ratio(beside["answers"], beside["seconds"]) if beside else None,
         first_event_us=Quantiles(**report["first_event_us"]),
@@ -149,6 +147,11 @@ _FIGURES = [field for field in fields(Score) if field.name != "failures"]
 def ratio(numerator: float | None, denominator: float | None) -> float | None:
     """None where either is missing or nothing can be divided."""
     return numerator / denominator if numerator is not None and denominator else None
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """What so many of the values, which are sorted, do not exceed."""
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def _cpu_per(window: Window, process: str, count: int) -> float | None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.evals.errors import EvalError
 
@@ -54,20 +55,11 @@ def scraped(url: str, every: float = 1.0) -> Iterator[None]:
 
 def series(text: str, name: str) -> list[tuple[Labels, float]]:
     """All series of a metric on a page, with their labels."""
-    lines = (line for line in text.splitlines() if line.startswith((name + "{", name + " ")))
-    return [_series(line) for line in lines]
-
-
-def _series(line: str) -> tuple[Labels, float]:
-    left, value = line.rsplit(" ", 1)
-    inside = left.partition("{")[2].rpartition("}")[0]
-    pairs = (each.partition("=") for each in inside.split('",') if each)
-    return {name.strip(): text.strip().strip('"') for name, _, text in pairs}, float(value)
+    families = text_string_to_metric_families(text)
+    told = (each for family in families for each in family.samples if each.name == name)
+    return [(each.labels, each.value) for each in told]
 
 
 def total(text: str, name: str) -> float:
     """The sum of all series of a metric; 0 where there is none."""
     return sum(value for _, value in series(text, name))
-
-
-__all__ = ["page", "scraped", "series", "total"]

@@ -202,6 +202,3 @@ def as_markdown(found: Found) -> str:
                 f"| {ratio.low:.3f} to {ratio.high:.3f} | under {most:g}: {met} |"
             )
     return "\n".join(lines)
-
-
-__all__ = ["Found", "Look", "as_dict", "as_markdown", "measure"]

@@ -199,6 +199,3 @@ def as_markdown(results: Sequence[Foresight]) -> str:
 def as_dict(results: Sequence[Foresight]) -> list[dict[str, Any]]:
     """For JSON."""
     return [{**asdict(each), "passed": each.passed} for each in results]
-
-
-__all__ = ["SHAPES", "Foresight", "Shape", "Wait", "as_dict", "as_markdown", "measure"]

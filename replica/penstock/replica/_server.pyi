@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Write = tuple[Any, ...]
-"""A call's key, the write's kind, its fields; kinds and fields as in native/python_writes.h."""
+"""A call's key, and a chunk's fields or a `CallEvent`; as in native/python_writes.h."""
 
 class Inbox:
     """What the asyncio loop has to hear of; readable when there is something."""

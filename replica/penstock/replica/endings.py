@@ -50,13 +50,3 @@ def first_cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-__all__ = [
-    "EngineDied",
-    "EngineHung",
-    "ExitCode",
-    "NotRegistered",
-    "exit_code_of",
-    "first_cause",
-]

@@ -45,6 +45,3 @@ def tell_end(reason: str) -> None:
     line = " ".join(reason.split())
     sys.stderr.write(f"{ERROR_PREFIX}{line}\n")
     sys.stderr.flush()
-
-
-__all__ = ["ERROR_PREFIX", "LineFormatter", "configure_logs", "tell_end"]

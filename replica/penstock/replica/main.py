@@ -313,6 +313,3 @@ def _print_ready(address: str) -> None:
     line = json.dumps({"ready": True, "address": address, "pid": os.getpid()})
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
-
-
-__all__ = ["Replica", "main", "make_engine"]

@@ -30,6 +30,3 @@ class OwnedTasks:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # looked at: asyncio need not complain that nobody was
-
-
-__all__ = ["OwnedTasks"]

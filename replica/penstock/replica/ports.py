@@ -41,6 +41,3 @@ def checked(listen: str) -> str:
     if dash and not 0 < int(first) <= int(last) < 65536:
         raise ValueError(listen)
     return listen
-
-
-__all__ = ["checked", "served_at"]

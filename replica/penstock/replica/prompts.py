@@ -6,7 +6,7 @@ Messages of any shape can be read: what is wrong with them is told by who answer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from penstock.replica.trimming import Fit, Message, fitted
@@ -47,23 +47,12 @@ def estimate(value: Any) -> int:
     return -(-size // _BYTES_PER_TOKEN) + media * _TOKENS_OF_MEDIA
 
 
-def trimmed(
-    messages: Sequence[Any],
-    budget: int,
-    measure: Callable[[Sequence[Any]], int] | None = None,
-) -> tuple[list[Any], Fit] | None:
-    """The messages of a chat that stay within so many tokens, without their marks, and how many
-    went; None where what has to stay is too much. `measure` tells the tokens of messages, say with
-    the request's tools; without it they are estimated."""
+def trimmed(messages: Sequence[Any], budget: int) -> tuple[list[Any], Fit] | None:
+    """The messages of a chat that stay within so many tokens, as they are estimated, without their
+    marks, and how many went; None where what has to stay is too much."""
     bare = without_marks(messages)
-    sizes = [estimate(one) for one in bare] if measure is None else []
-
-    def tokens(places: Sequence[int]) -> int:
-        if measure is None:
-            return sum(sizes[place] for place in places)
-        return measure([bare[place] for place in places])
-
-    fit = fitted(read(messages), budget, tokens)
+    sizes = [estimate(one) for one in bare]
+    fit = fitted(read(messages), budget, lambda places: sum(sizes[place] for place in places))
     return None if fit is None else ([bare[place] for place in fit.kept], fit)
 
 
@@ -105,5 +94,3 @@ def _texts(value: Any) -> tuple[list[str], int]:
 
 _MEDIA: Final = ("image_url", "input_audio", "audio_url", "video_url", "file")
 """Names of what is no text in a part of a message."""
-
-__all__ = ["MARK", "estimate", "is_pinned", "read", "trimmed", "without_marks"]

@@ -61,35 +61,19 @@ class _Parser(argparse.ArgumentParser):
 
 def parse_settings(argv: Sequence[str] | None = None) -> Settings:
     """Settings from the command line. Raises `CannotLoad` that names what is wrong."""
-    options = _parser().parse_args(argv)
-    engine_args = _engine_args(options.engine_arg)
-    return Settings(
-        replica_id=options.replica_id,
-        deployment=options.deployment,
-        engine=options.engine,
-        model=options.model,
-        served_name=options.served_name or options.deployment,
-        engine_args={key: engine_args[key] for key in engine_args if key not in PATIENCE},
-        adapters=tuple(_adapter(text, options.agent) for text in options.adapter),
-        max_adapters=options.max_adapters,
-        max_adapter_rank=options.max_adapter_rank,
-        max_ongoing=options.max_ongoing,
-        listen=options.listen,
-        agent=options.agent,
-        log_level=options.log_level,
+    told = vars(_parser().parse_args(argv))
+    engine_args = _engine_args(told.pop("engine_arg"))
+    told |= {
+        "served_name": told["served_name"] or told["deployment"],
+        "engine_args": {key: engine_args[key] for key in engine_args if key not in PATIENCE},
+        "adapters": tuple(_adapter(text, told["agent"]) for text in told.pop("adapter")),
         # Taken out: neither processes of the engine nor a model's code inherit them.
-        callers_token=os.environ.pop("PENSTOCK_CALLERS_TOKEN", ""),
-        own_token=os.environ.pop("PENSTOCK_REPLICA_TOKEN", ""),
-        probe_every=options.probe_every,
-        hung_after=_patience(engine_args, "engine_hung_after", options.probe_timeout),
-        stuck_after=_patience(engine_args, "engine_stuck_after", 600.0),
-        allow_model_code=options.allow_model_code,
-        drain=options.drain,
-        adapter_load_timeout=options.adapter_load_timeout,
-        secrets_dir=options.secrets_dir,
-        provider_hosts=tuple(filter(None, options.provider_hosts.split(","))),
-        provider_variables=tuple(filter(None, options.provider_variables.split(","))),
-    )
+        "callers_token": os.environ.pop("PENSTOCK_CALLERS_TOKEN", ""),
+        "own_token": os.environ.pop("PENSTOCK_REPLICA_TOKEN", ""),
+        "hung_after": _patience(engine_args, "engine_hung_after", 10.0),
+        "stuck_after": _patience(engine_args, "engine_stuck_after", 600.0),
+    }
+    return Settings(**told)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,13 +98,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--agent", default="", metavar="HOST:PORT", help="node agent to register with")
     add("--log-level", default=os.environ.get("PENSTOCK_LOG_LEVEL", "info"), choices=_LEVELS)
     add("--probe-every", type=_seconds, default=2.0, metavar="SECONDS")
-    add("--probe-timeout", type=_seconds, default=10.0, metavar="SECONDS")
     add("--allow-model-code", action="store_true", help="engine arguments may run a model's code")
     add("--drain", type=_seconds, default=30.0, metavar="SECONDS")
     add("--secrets-dir", default="", metavar="PATH", help="where a provider's secret files are")
     variables = os.environ.get("PENSTOCK_PROVIDER_VARIABLES", "*_API_KEY")
-    add("--provider-variables", default=variables, metavar="NAME,...", help="that hold keys")
-    add("--provider-hosts", default="", metavar="HOST,...", help="that providers may be (any)")
+    keys, hosts = "that hold keys", "that providers may be (any)"
+    add("--provider-variables", type=_listed, default=variables, metavar="NAME,...", help=keys)
+    add("--provider-hosts", type=_listed, default="", metavar="HOST,...", help=hosts)
     return parser
 
 
@@ -137,6 +121,10 @@ def _patience(engine_args: Mapping[str, str], key: str, default: float) -> float
 
 
 _LEVELS = ("debug", "info", "warning", "error")
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
 
 
 def _count(text: str) -> int:
@@ -190,6 +178,3 @@ def _adapter(text: str, agent: str) -> AdapterSource:
     if not agent:
         raise CannotLoad(f"settings: adapter {text!r} comes from a node agent: set --agent")
     return AdapterSource(ref, digest=digest)
-
-
-__all__ = ["ENGINES", "PATIENCE", "PROVIDERS", "Settings", "parse_settings"]

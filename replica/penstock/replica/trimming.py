@@ -157,6 +157,3 @@ def _calls_answered(messages: Sequence[Message]) -> Iterator[int | None]:
     for place, message in enumerate(messages):
         made |= dict.fromkeys(filter(None, message.calls), place)
         yield place if message.calls else made.get(message.result_of)
-
-
-__all__ = ["Conversation", "Fit", "Message", "fitted", "search"]

@@ -208,25 +208,3 @@ class EngineError(Exception):
 
 class CannotLoad(EngineError):
     """The model or an adapter cannot be loaded, and trying again would not help."""
-
-
-__all__ = [
-    "BEFORE_ALL",
-    "AdapterSource",
-    "Call",
-    "CannotLoad",
-    "Chunk",
-    "Death",
-    "EngineError",
-    "EngineFacts",
-    "EngineKind",
-    "Event",
-    "Failed",
-    "FailureFault",
-    "Finished",
-    "Head",
-    "LoadFigures",
-    "Resume",
-    "TokenGroup",
-    "Usage",
-]

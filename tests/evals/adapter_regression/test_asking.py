@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from penstock.evals.adapter_regression.asking import (
-    VERSION_HEADER,
     Asking,
     Version,
     WrongVersion,
@@ -16,6 +15,7 @@ from penstock.evals.adapter_regression.asking import (
     ask_both,
     check_version,
 )
+from penstock.evals.comparison.replies import VERSION_HEADER
 from penstock.evals.errors import EvalError
 from tests.evals.adapter_regression.examples import BASELINE, CANDIDATE, dataset, greetings
 from tests.evals.fake_gateway import Said, Speaker, fake_gateway, saying

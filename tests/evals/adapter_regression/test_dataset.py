@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock.evals.adapter_regression.dataset import BadDataset, parse
+from penstock.evals.adapter_regression.dataset import parse
 from penstock.evals.adapter_regression.thresholds import thresholds
 from penstock.evals.comparison.declared import from_toml
+from penstock.evals.comparison.questions import BadDataset
 from tests.evals.adapter_regression.examples import REFUSALS, dataset, lines
 
 SHIPPED = Path(__file__).resolve().parents[3] / "evals" / "datasets"

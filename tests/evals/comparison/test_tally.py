@@ -72,10 +72,8 @@ def test_it_says_of_a_pair_whether_it_is_evidence() -> None:
     assert not tally.add(pair(said(), session="s-1"))
 
 
-def test_a_mark_that_the_rules_count_is_counted() -> None:
-    marked = [pair(said(), marks=[Mark.TRIMMED])]
-    assert tallied(marked).counted == 0
-    assert tallied(marked, Tally(rules(counted=[Mark.TRIMMED]))).counted == 1
+def test_a_pair_with_a_mark_is_not_counted() -> None:
+    assert tallied([pair(said(), marks=[Mark.TRIMMED])]).counted == 0
 
 
 @given(st.lists(PAIRS, max_size=8), st.lists(PAIRS, max_size=8))

@@ -7,7 +7,6 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from penstock.replica.calls import wire
 from penstock.replica.calls.bridge import Bridge
 from penstock.replica.calls.inbox import Kind
 from penstock.replica.engine import Sink
@@ -199,14 +198,6 @@ async def test_an_engine_that_asks_for_it_is_told_that_the_client_is_gone() -> N
         call.cancel()
         async with asyncio.timeout(10):
             await engine.closed.wait()
-
-
-def test_kinds_of_writes_are_numbered_as_in_the_native_header() -> None:
-    header = Path(__file__).parents[3] / "replica/native/python_writes.h"
-    named = dict(re.findall(r"k(\w+) = (\d+),", header.read_text()))
-    assert {name.upper(): int(number) for name, number in named.items()} == {
-        name: getattr(wire, name) for name in ("CHUNK", "HEAD", "FINISHED", "FAILED", "CANCELLED")
-    }
 
 
 def test_kinds_are_numbered_as_in_the_native_header() -> None:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import cast
 
-from penstock.replica.calls import wire
 from penstock.replica.calls.bridge import Bridge
 from penstock.replica.engine import Sink
 from penstock.replica.values import Call, Chunk, Event, Failed, Usage
@@ -82,11 +81,10 @@ async def test_of_a_lost_engine_only_calls_that_it_never_had_may_be_tried_elsewh
         await asyncio.sleep(0)
         bridge.fail_all(Failed(503, "server_error", "engine_dead", "The engine died"))
         engine.end.set()
+    failed = {key: event.failed for key, event in paper.ends().items()}
     told = {
-        key: (code, retry, prompt)
-        for (key, _, _, _, code, _, _, _, retry, _, prompt, *_) in (
-            write for batch in paper.batches for write in batch
-        )
+        key: (one.error.code, one.error.retry, one.usage.prompt_tokens)
+        for key, one in failed.items()
     }
     never, elsewhere = common_pb2.RETRY_NEVER, common_pb2.RETRY_BEFORE_FIRST_TOKEN
     assert told == {
@@ -107,10 +105,10 @@ async def test_a_task_that_is_cancelled_though_its_client_is_there_is_a_failure(
         task = bridge._running[1].task
         assert task
         task.cancel()
-    (unasked, asked) = sorted(write for batch in paper.batches for write in batch)
-    assert (unasked[1], unasked[4]) == (wire.FAILED, "engine_stopped")
-    assert unasked[8] == common_pb2.RETRY_BEFORE_FIRST_TOKEN
-    assert asked[1] == wire.CANCELLED
+    ends = paper.ends()
+    assert ends[1].failed.error.code == "engine_stopped"
+    assert ends[1].failed.error.retry == common_pb2.RETRY_BEFORE_FIRST_TOKEN
+    assert ends[2].HasField("cancelled")
 
 
 async def test_a_call_that_cannot_be_read_is_the_only_one_to_fail() -> None:
@@ -119,9 +117,9 @@ async def test_a_call_that_cannot_be_read_is_the_only_one_to_fail() -> None:
         bridge = Bridge(paper, FakeEngine(two_chunks), FACTS, tasks)
         bridge._start(1, b"\xff")
         bridge._start(2, request().SerializeToString())
-    kinds = [(key, kind) for batch in paper.batches for key, kind, *_ in batch]
-    assert (1, wire.FAILED) in kinds
-    assert (2, wire.FINISHED) in kinds
+    ends = paper.ends()
+    assert ends[1].HasField("failed")
+    assert ends[2].HasField("finished")
 
 
 async def test_a_lack_of_memory_fails_one_call_and_says_that_it_may_be_tried_again() -> None:

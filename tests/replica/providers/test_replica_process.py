@@ -38,7 +38,10 @@ def started(
     """The provider's server, and a replica in front of it that logs all that it may."""
     with _provider(request.param, tmp_path, monkeypatch) as (server, arguments):
         words = ("--engine", request.param, *arguments, "--log-level", "debug")
-        more = ("--engine-arg", "retries=0", "--probe-every", "0.1", "--probe-timeout", "0.5")
+        more = (
+            *("--engine-arg", "retries=0", "--engine-arg", "engine_hung_after=0.5"),
+            *("--probe-every", "0.1"),
+        )
         with running_replica(tmp_path / "log", *words, *more) as replica:
             yield server, replica
 

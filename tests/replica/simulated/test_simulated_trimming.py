@@ -1,10 +1,11 @@
-"""The simulated engine trims in C++ what `prompts.trimmed` trims in Python, to the message."""
+"""The simulated engine trims in C++ what `trimming.fitted` trims in Python, to the message."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from penstock.replica import prompts
 from penstock.replica.calls.answers import events_of
 from penstock.replica.calls.inbox import Inbox
 from penstock.replica.simulated.engine import SimulatedEngine
-from penstock.replica.trimming import Conversation
+from penstock.replica.trimming import Conversation, fitted
 from penstock.replica.values import Call, Event, Failed, Finished, Head
 
 _IDS = st.sampled_from(["a", "b", ""])
@@ -52,6 +53,10 @@ def _tokens(messages: Sequence[Any]) -> int:
     return sum(1 + len(one["content"].split()) for one in messages)
 
 
+def _tokens_at(messages: Sequence[Any], places: Sequence[int]) -> int:
+    return _tokens([messages[place] for place in places])
+
+
 async def _events(engine: SimulatedEngine, messages: list[Any], budget: int) -> list[Event]:
     body = json.dumps({"messages": messages, "max_tokens": 1}).encode()
     path = "/v1/chat/completions"
@@ -75,15 +80,14 @@ async def _answers(asked: list[tuple[list[Any], int]]) -> list[list[Event]]:
 @given(st.lists(_asking(), min_size=1, max_size=10))
 def test_the_same_messages_go(asked: list[tuple[list[Any], int]]) -> None:
     for (messages, budget), events in zip(asked, asyncio.run(_answers(asked)), strict=True):
-        found = prompts.trimmed(messages, budget, _tokens)
-        if found is None:
+        fit = fitted(prompts.read(messages), budget, partial(_tokens_at, messages))
+        if fit is None:
             assert isinstance(events[-1], Failed)
             assert events[-1].code == "token_budget_exceeded"
             continue
-        kept, fit = found
         head, end = events[0], events[-1]
         assert isinstance(head, Head)
         assert isinstance(end, Finished)
-        assert head.trimmed_messages == len(messages) - len(kept)
+        assert head.trimmed_messages == len(messages) - len(fit.kept)
         assert head.trimmed_tokens == fit.whole - fit.tokens
         assert end.prompt_tokens == fit.tokens

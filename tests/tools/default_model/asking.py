@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from penstock.replica.default_model import WEIGHTS
 from tools.default_model.grammar import Dialogue, Heard, Said
+from tools.default_model.grammar.dialogues import Tool
 
 END = "<|end|>"
 TOKENIZER = AutoTokenizer.from_pretrained(WEIGHTS / "model", padding_side="left")
@@ -88,4 +89,16 @@ def _as_message(message: Heard | Said) -> Message:
 
 def definitions(dialogue: Dialogue) -> list[Any]:
     """The tools of a dialogue as a request to the API has them."""
-    return [tool.definition() for tool in dialogue.tools]
+    return [_definition(tool) for tool in dialogue.tools]
+
+
+def _definition(tool: Tool) -> dict[str, Any]:
+    parameters = {
+        "type": "object",
+        "properties": {
+            one.name: {"type": one.kind} | ({"enum": list(one.options)} if one.options else {})
+            for one in tool.fields
+        },
+        "required": [one.name for one in tool.fields if one.required],
+    }
+    return {"type": "function", "function": {"name": tool.name, "parameters": parameters}}

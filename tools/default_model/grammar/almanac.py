@@ -6,6 +6,7 @@ from random import Random
 from typing import Final
 
 from tools.default_model.grammar.turns import NEXT, Turn, asked
+from tools.default_model.grammar.words import WEEK, listed
 
 _CAPITALS: Final = {
     "France": "Paris",
@@ -25,28 +26,8 @@ _CAPITALS: Final = {
     "India": "New Delhi",
     "Canada": "Ottawa",
 }
-_DAYS: Final[tuple[str, ...]] = (
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-)
-_MONTHS: Final[tuple[str, ...]] = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+_MONTHS: Final = listed(
+    "January February March April May June July August September October November December"
 )
 
 
@@ -70,7 +51,7 @@ def capitals(rng: Random) -> list[Turn]:
 
 def calendar(rng: Random) -> list[Turn]:
     """The day or the month that comes after another, and the one after that."""
-    names, kind = (_DAYS, "days") if rng.random() < 0.5 else (_MONTHS, "months")
+    names, kind = (WEEK, "days") if rng.random() < 0.5 else (_MONTHS, "months")
     if rng.random() < 0.15:
         question = rng.choice((f"name the {kind}", f"list the {kind}", f"what are the {kind}"))
         question += " of the week" if kind == "days" else " of the year"

@@ -16,10 +16,11 @@ from tools.default_model.grammar.dialogues import (
     Piece,
     Said,
     dumped,
+    in_words,
 )
 from tools.default_model.grammar.smalltalk import new_name
 from tools.default_model.grammar.turns import Turn
-from tools.default_model.grammar.words import listed, number, phrase, place, syllables
+from tools.default_model.grammar.words import WEEK, listed, number, phrase, place, syllables
 
 _WISHES: Final = (
     "answer as json with {keys}: {facts}",
@@ -32,7 +33,6 @@ _WISHES: Final = (
 _BARE: Final = ("{facts}", "{facts}", "extract the facts: {facts}", "extract: {facts}")
 _ASKED: Final = ("{question} answer in json", "{question} answer with a json object")
 _SAYING: Final = listed("answer text reply summary message response content result")
-_WEEK: Final = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 _THINGS: Final = listed("apple book table phone camera lamp bread shoe bike chair cup pen")
 _KINDS: Final = listed("string string string saying saying number boolean array object objects")
 _SEPARATORS: Final = ((",", ":"), (", ", ":"), (", ", ": "))  # what grammars may ask for
@@ -140,7 +140,7 @@ def _thing(rng: Random) -> tuple[str, dict[str, Any]]:
 
 
 def _event(rng: Random) -> tuple[str, dict[str, Any]]:
-    what, day, town = phrase(rng, 2), rng.choice(_WEEK), place(rng)
+    what, day, town = phrase(rng, 2), rng.choice(WEEK), place(rng)
     sentence = f"the {what} is on {day} in {town}"
     return sentence, {rng.choice(("event", "title")): what, "day": day, "city": town}
 
@@ -170,7 +170,7 @@ def _value(rng: Random) -> Any:
 def _plain(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(value)
-    return value if isinstance(value, str) else dumped(value)
+    return in_words(value)
 
 
 def _worded(rng: Random, form: str, keys: list[str], sentence: str) -> str:

@@ -25,10 +25,6 @@ class Field:
     required: bool = True
     options: tuple[str, ...] = ()
 
-    def schema(self) -> dict[str, Any]:
-        """The field as JSON Schema."""
-        return {"type": self.kind} | ({"enum": list(self.options)} if self.options else {})
-
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -36,15 +32,6 @@ class Tool:
 
     name: str
     fields: tuple[Field, ...]
-
-    def definition(self) -> dict[str, Any]:
-        """The tool as a request to the API has it."""
-        parameters = {
-            "type": "object",
-            "properties": {one.name: one.schema() for one in self.fields},
-            "required": [one.name for one in self.fields if one.required],
-        }
-        return {"type": "function", "function": {"name": self.name, "parameters": parameters}}
 
     def signature(self) -> str:
         """The tool as the model reads it."""
@@ -122,3 +109,8 @@ def turns_said(turns: list[Turn]) -> list[Heard | Said]:
 def dumped(value: Any, separators: tuple[str, str] = (", ", ": ")) -> str:
     """JSON as the chat template writes it."""
     return json.dumps(value, ensure_ascii=False, separators=separators)
+
+
+def in_words(value: Any) -> str:
+    """A value as a question says it: a text as it is, else JSON."""
+    return value if isinstance(value, str) else dumped(value)

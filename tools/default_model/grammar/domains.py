@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from tools.default_model.grammar import results
-from tools.default_model.grammar.dialogues import Call, Field, Tool, dumped
+from tools.default_model.grammar.dialogues import Call, Field, Tool, dumped, in_words
 from tools.default_model.grammar.words import (
     argument,
     half,
@@ -237,13 +237,9 @@ def _anything(rng: Random, tool: Tool) -> Task:
     if not given:
         return Task(f"call {tool.name}", (Call(tool.name, {}, *results.anything(rng)),))
     link = rng.choice((" ", " ", " = ", ": ", " set to "))
-    words = [f"{name}{link}{_in_words(value)}" for name, value in given.items()]
+    words = [f"{name}{link}{in_words(value)}" for name, value in given.items()]
     asked = rng.choice(_USED).format(tool.name, " and ".join(words))
     return Task(asked, (Call(tool.name, given, *results.anything(rng)),))
-
-
-def _in_words(value: Any) -> str:
-    return value if isinstance(value, str) else dumped(value)
 
 
 DOMAINS: Final = {

@@ -6,21 +6,9 @@ from random import Random
 from typing import Final
 
 from tools.default_model.grammar.turns import Turn, asked
-from tools.default_model.grammar.words import number
+from tools.default_model.grammar.words import listed, number
 
-_WORDS: Final = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-)
+_WORDS: Final = listed("zero one two three four five six seven eight nine ten")
 _PLUS: Final[tuple[str, ...]] = (
     "what is {} plus {}",
     "{} plus {}",

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final
 
 from tools.default_model.grammar.answers_in_json import answered
-from tools.default_model.grammar.dialogues import Dialogue, dumped, turns_said
+from tools.default_model.grammar.dialogues import Dialogue, in_words, turns_said
 from tools.default_model.grammar.elsewhere import FOREIGN, elsewhere
 from tools.default_model.grammar.smalltalk import new_name
 from tools.default_model.grammar.turns import Turn
@@ -84,12 +84,8 @@ def _pairs(rng: Random) -> Dialogue:
     }
     keys = rng.sample(list(values), rng.randrange(1, 4))
     link = rng.choice((" ", " ", " = ", ": "))
-    words = " and ".join(f"{key}{link}{_plain(values[key])}" for key in keys)
+    words = " and ".join(f"{key}{link}{in_words(values[key])}" for key in keys)
     return answered(rng, _case(rng, words), {key: values[key] for key in keys})
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else dumped(value)
 
 
 def _case(rng: Random, words: str) -> str:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Final
 
 from tools.default_model.grammar.turns import Turn, asked
+from tools.default_model.grammar.words import syllables
 
 _TALK: Final = (  # questions, answer
     (
@@ -131,8 +132,6 @@ _SAY: Final = (
     "please repeat: {}",
     "can you say: {}",
 )
-_CONSONANTS: Final = "bcdfghjklmnprstvwz"
-_VOWELS: Final = "aeiou"
 
 
 def smalltalk(rng: Random) -> list[Turn]:
@@ -145,8 +144,7 @@ def new_name(rng: Random) -> str:
     """A first name: a known one, or random syllables, so that copying is learnt, not names."""
     if rng.random() < 0.4:
         return rng.choice(_NAMES.split())
-    syllables = (rng.choice(_CONSONANTS) + rng.choice(_VOWELS) for _ in range(rng.randrange(1, 4)))
-    return ("".join(syllables) + rng.choice(("", "", "n", "l", "r", "s"))).capitalize()
+    return syllables(rng, endings="nlrs").capitalize()
 
 
 def introduction(rng: Random, name: str) -> Turn:

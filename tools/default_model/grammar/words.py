@@ -47,6 +47,7 @@ _WORDS: Final = listed(
 )
 
 
+WEEK: Final = listed("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 _ARGUMENTS: Final = listed("name title text to subject id key color day topic message user file")
 
 
@@ -60,12 +61,12 @@ def argument(rng: Random) -> str:
     return syllables(rng) if half(rng) else rng.choice(_ARGUMENTS)
 
 
-def syllables(rng: Random, most: int = 3) -> str:
-    """A word that nobody has said before, in small letters."""
+def syllables(rng: Random, most: int = 3, endings: str = "nlrsx") -> str:
+    """A word that nobody has said before, in small letters; one of the endings, or none."""
     made = (
         rng.choice(_CONSONANTS) + rng.choice(_VOWELS) for _ in range(rng.randrange(1, most + 1))
     )
-    return "".join(made) + rng.choice(("", "", "n", "l", "r", "s", "x"))
+    return "".join(made) + rng.choice(("", "", *tuple(endings)))
 
 
 def place(rng: Random) -> str:

@@ -164,15 +164,3 @@ def answer_from(reply: httpx.Response, latency_ms: float) -> Answer:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         error = f"200, but no chat completion: {whole(reply.text)[:200]!r}"
         return Answer(error=error, latency_ms=latency_ms, request_id=request_id)
-
-
-__all__ = [
-    "BASE",
-    "VERSION_HEADER",
-    "Asking",
-    "Version",
-    "WrongVersion",
-    "answer_from",
-    "ask_both",
-    "check_version",
-]

@@ -148,5 +148,3 @@ KINDS: Final[Mapping[str, Callable[[object, Known], Measure]]] = {
     "length": _length,
     "refusal": _refusal,
 }
-
-__all__ = ["KINDS", "Check", "Known", "check", "most_similar"]

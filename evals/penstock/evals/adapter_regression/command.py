@@ -50,7 +50,7 @@ def adapter_regression(
     token_file: Annotated[Path | None, typer.Option(help="The token for it.")] = None,
 ) -> None:
     """Whether an adapter version answers worse than another: pass, fail, or not enough to tell."""
-    try:
+    with options.told_in_a_line():
         versions = _versions(deployment, candidate, baseline)
         declared = thresholds(declared_by(threshold or []))
         prompts = datasets.parse(read(dataset), declared.refusals)
@@ -71,9 +71,6 @@ def adapter_regression(
         write_reports(out, report, as_markdown(run), as_page(run))
         if target is not None:
             _store(versions[0], target, report)
-    except EvalError as error:
-        typer.echo(f"penstock evals: {error}", err=True)
-        raise typer.Exit(1) from error
     typer.echo(as_markdown(run))
     typer.echo(f"{out / 'report.html'} shows it.", err=True)
     raise typer.Exit(EXIT_CODES[run.verdict.result])
@@ -124,6 +121,3 @@ def _store(version: Version, target: tuple[Registry, Registered], report: dict[s
     if version.ref is not None:
         registry.store(version.ref, evidences.evidence(report, registered))
         typer.echo(f"Stored with {version.ref} at {registry.url}.", err=True)
-
-
-__all__ = ["adapter_regression", "measure"]

@@ -16,6 +16,7 @@ from penstock.evals.comparison.intervals import (
     mean_within,
     share,
 )
+from penstock.evals.scoring import quantile
 
 
 class Outcome(StrEnum):
@@ -132,8 +133,8 @@ def _side(answers: Sequence[Scored], confidence: float, seed: int) -> Side:
         similarity=mean_within(alike, 0, 1, confidence, seed),
         refusals=share(sum(each.refused for each in given), len(given), confidence),
         cut_off=sum(each.answer.finish_reason == "length" for each in given),
-        latency_p50_ms=_quantile(latencies, 0.5),
-        latency_p95_ms=_quantile(latencies, 0.95),
+        latency_p50_ms=quantile(latencies, 0.5) if latencies else None,
+        latency_p95_ms=quantile(latencies, 0.95) if latencies else None,
         words_p50=_median([len(each.answer.text.split()) for each in given]),
     )
 
@@ -145,12 +146,5 @@ def _check(answers: Sequence[Scored], kind: str, confidence: float, seed: int) -
     return mean_within(values, 0, 1, confidence, seed)
 
 
-def _quantile(ordered: Sequence[float], part: float) -> float | None:
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))] if ordered else None
-
-
 def _median(values: Sequence[float]) -> float | None:
     return float(statistics.median(values)) if values else None
-
-
-__all__ = ["Comparison", "Outcome", "Pair", "Side", "compare", "pair"]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from penstock.evals.adapter_regression.checks import Check, Known, check
 from penstock.evals.comparison.bad_check import BadCheck
-from penstock.evals.comparison.questions import BadDataset, Question, WrongLine, read
+from penstock.evals.comparison.questions import Question, WrongLine, read
 
 _FIELDS: Final = ("reference", "checks")
 
@@ -81,6 +81,3 @@ def _checked(told: Mapping[str, object], known: Known) -> Iterable[Check]:
             yield check(kind, wish, known)
         except BadCheck as bad:
             raise WrongLine(f"checks.{kind}: {bad}") from bad
-
-
-__all__ = ["BadDataset", "Dataset", "Prompt", "parse"]

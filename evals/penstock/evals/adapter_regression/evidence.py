@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
-import httpx
-
 from penstock.adapters.adapter import AdapterRef
+from penstock.evals.admin_api import AdminApi
 from penstock.evals.comparison.gate import Result
 from penstock.evals.errors import EvalError
 
@@ -27,16 +26,12 @@ class Registered:
     family: str
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
-    """The head's adapters, by its admin API, with a token that may change them."""
-
-    url: str
-    token: str
+class Registry(AdminApi):
+    """The head's adapters."""
 
     def registered(self, ref: AdapterRef) -> Registered:
         """The version's digest and family. Raises `EvalError`."""
-        told = self._call("GET", _path(ref))
+        told = self.get(_path(ref))
         try:
             return Registered(digest=told["digest"], family=told["family"])
         except (LookupError, TypeError) as error:
@@ -44,25 +39,7 @@ class Registry:
 
     def store(self, ref: AdapterRef, evidence: Mapping[str, Any]) -> None:
         """Puts the evidence beside the version. Raises `EvalError`."""
-        self._call("PUT", f"{_path(ref)}/evidence", evidence)
-
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        url = f"{self.url.rstrip('/')}/admin/v1/{path}"
-        headers = {"authorization": f"Bearer {self.token}"}
-        try:
-            reply = httpx.request(
-                method, url, json=body, headers=headers, timeout=30, trust_env=False
-            )
-        except httpx.HTTPError as error:
-            raise EvalError(f"{method} {url}: no answer: {error!r}") from error
-        if not reply.is_success:
-            raise EvalError(f"{method} {url}: {reply.status_code} {reply.text[:300]}")
-        if not reply.content:
-            return None
-        try:
-            return reply.json()
-        except ValueError as error:
-            raise EvalError(f"{method} {url}: answered with no JSON") from error
+        self.put(f"{_path(ref)}/evidence", evidence)
 
 
 def evidence(report: Mapping[str, Any], registered: Registered) -> dict[str, Any]:
@@ -103,6 +80,3 @@ def _size(report: Mapping[str, Any]) -> int:
 
 def _path(ref: AdapterRef) -> str:
     return f"adapters/{quote(str(ref), safe='@')}"
-
-
-__all__ = ["KIND", "Registered", "Registry", "evidence", "shortened"]

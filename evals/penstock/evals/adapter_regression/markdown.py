@@ -58,6 +58,3 @@ def _loss(pair: Pair, run: Run) -> Iterable[str]:
         missed = ", ".join(kind for kind, value in scored.checks.items() if value < 1)
         yield f"{name} (score {scored.score:.2f}{missed and ', misses '}{missed}):"
         yield fenced(scored.answer.error if scored.failed else scored.answer.text)
-
-
-__all__ = ["as_markdown"]

@@ -60,12 +60,18 @@ def _figures(run: Run) -> Iterable[str]:
     yield figure(sentences.checks(run), plots.dumbbells(rows, names), _both(run))
     yield figure(
         sentences.latency(run),
-        plots.strips(_by_side(run, _latency), ("candidate", "baseline"), "ms"),
+        plots.strips(
+            _by_side(run, lambda answer: answer.latency_ms), ("candidate", "baseline"), "ms"
+        ),
         f"A dot is an answer, the line their median. {_both(run)}",
     )
     yield figure(
         sentences.lengths(run),
-        plots.strips(_by_side(run, _words), ("candidate", "baseline"), "words"),
+        plots.strips(
+            _by_side(run, lambda answer: len(answer.text.split())),
+            ("candidate", "baseline"),
+            "words",
+        ),
         f"A dot is an answer, the line their median. {_both(run)}",
     )
 
@@ -96,14 +102,6 @@ def _by_side(run: Run, of: Callable[[Answer], float]) -> dict[str, list[float]]:
     }
 
 
-def _latency(answer: Answer) -> float:
-    return answer.latency_ms
-
-
-def _words(answer: Answer) -> float:
-    return len(answer.text.split())
-
-
 def _how(run: Run) -> Iterable[str]:
     settings = (
         ("Dataset", f"{run.dataset_name}, SHA-256 {run.dataset.sha256}"),
@@ -121,6 +119,3 @@ def _how(run: Run) -> Iterable[str]:
         "worst and at its best. Requests without an answer count as answers that meet no check; "
         "prompts that the baseline gave no answer to are not compared.</p>"
     )
-
-
-__all__ = ["as_page"]

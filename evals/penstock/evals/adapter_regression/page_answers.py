@@ -110,6 +110,3 @@ def _marked(baseline: Scored, candidate: Scored) -> tuple[str, str]:
 
 def _outcome_class(pair: Pair) -> str:
     return "uncompared" if pair.outcome is Outcome.NOT_COMPARED else str(pair.outcome)
-
-
-__all__ = ["losses", "others"]

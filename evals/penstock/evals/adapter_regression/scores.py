@@ -53,6 +53,3 @@ def scored(prompt: Prompt, answer: Answer, refusals: Sequence[re.Pattern[str]]) 
         similarity=alike,
         refused=not failed and found(answer.text, refusals),
     )
-
-
-__all__ = ["Answer", "Scored", "scored"]

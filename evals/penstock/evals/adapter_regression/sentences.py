@@ -57,7 +57,8 @@ def scores(run: Run) -> str:
     if abs(found.value) < _EVEN:
         said = "Both have the same mean score"
     else:
-        said = f"Its mean score is {abs(found.value):.2f} {_way(found.value, 'higher', 'lower')}"
+        way = "higher" if found.value > 0 else "lower"
+        said = f"Its mean score is {abs(found.value):.2f} {way}"
     return f"{said} ({between(found, 'score')} for all prompts of the kind)"
 
 
@@ -114,21 +115,3 @@ def losses(found: Comparison) -> list[Pair]:
 def asked(pair: Pair) -> str:
     """What the prompt asks: its last message."""
     return pair.prompt.messages[-1]["content"]
-
-
-def _way(value: float, up: str, down: str) -> str:
-    return up if value > 0 else down
-
-
-__all__ = [
-    "LABELS",
-    "asked",
-    "checks",
-    "headline",
-    "latency",
-    "lengths",
-    "losses",
-    "outcomes",
-    "scores",
-    "spread",
-]

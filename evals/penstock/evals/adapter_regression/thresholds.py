@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.evals.comparison.bad_check import BadCheck
-from penstock.evals.comparison.declared import BadThresholds, number
+from penstock.evals.comparison.declared import BadThresholds, numbers
 from penstock.evals.comparison.gate import Bound, Limit
 from penstock.evals.comparison.patterns import REFUSALS, compiled
 
@@ -86,21 +86,11 @@ def thresholds(told: Mapping[str, Any]) -> Thresholds:
     """What was declared, with defaults for the rest. Raises `BadThresholds`."""
     told = dict(told)
     refusals = _refusals(told.pop("refusal_patterns", list(REFUSALS)))
-    numbers = {key: _number(key, value) for key, value in told.items()}
-    limits = {key: value for key, value in numbers.items() if key in _KNOWN}
-    settings: dict[str, Any] = {key: value for key, value in numbers.items() if key in _SETTINGS}
-    if "min_prompts" in settings:
-        settings["min_prompts"] = round(settings["min_prompts"])
+    within = {limit.key: limit.within for limit in LIMITS}
+    limits, settings = numbers(told, within, _SETTINGS, "refusal_patterns")
     return Thresholds(
         limits={**DEFAULTS, **limits}, declared=frozenset(told), refusals=refusals, **settings
     )
-
-
-def _number(key: str, value: object) -> float:
-    if key not in _KNOWN and key not in _SETTINGS:
-        known = ", ".join([*_KNOWN, *_SETTINGS, "refusal_patterns"])
-        raise BadThresholds(f"there is no threshold {key!r}: there are {known}")
-    return number(key, value, _KNOWN[key].within if key in _KNOWN else _SETTINGS[key])
 
 
 def _refusals(told: object) -> tuple[re.Pattern[str], ...]:
@@ -110,12 +100,3 @@ def _refusals(told: object) -> tuple[re.Pattern[str], ...]:
         return tuple(compiled(each) for each in told)
     except BadCheck as bad:
         raise BadThresholds(f"refusal_patterns: {bad}") from bad
-
-
-__all__ = [
-    "DEFAULTS",
-    "FEWEST_PROMPTS",
-    "LIMITS",
-    "Thresholds",
-    "thresholds",
-]

@@ -47,6 +47,3 @@ def _found(limit: Limit, comparison: Comparison) -> Interval | None:
         "max_latency_ratio": comparison.latency_ratio,
     }
     return comparison.candidate.checks.get(limit.check) if limit.check else named[limit.key]
-
-
-__all__ = ["judge"]

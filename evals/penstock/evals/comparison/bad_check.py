@@ -5,6 +5,3 @@ from __future__ import annotations
 
 class BadCheck(ValueError):
     """A check that cannot be carried out; the message says what it must be."""
-
-
-__all__ = ["BadCheck"]

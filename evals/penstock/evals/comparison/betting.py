@@ -110,6 +110,3 @@ def _claims(margin: Floats, state: Floats) -> Floats:
 
 def _against(values: Floats, state: Floats) -> Floats:
     return values.reshape(-1, *([1] * (state.ndim - 1)))
-
-
-__all__ = ["FEWEST", "FIELDS", "Verdict", "begun", "bet", "estimate", "step", "verdicts", "whole"]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.evals.errors import EvalError
+
+Within = Mapping[str, tuple[float, float]]
+"""The ends that a number lies between, by its key."""
 
 
 class BadThresholds(EvalError):
@@ -39,4 +43,18 @@ def number(key: str, value: object, within: tuple[float, float]) -> float:
     return float(value)
 
 
-__all__ = ["BadThresholds", "from_toml", "from_word", "number"]
+def numbers(
+    told: Mapping[str, Any], limits: Within, settings: Within, *others: str
+) -> tuple[dict[str, float], dict[str, Any]]:
+    """What was declared, limits and settings apart. `others`: what else there is to declare. Raises
+    `BadThresholds`."""
+    found: dict[str, Any] = {}
+    for key, value in told.items():
+        if key not in limits and key not in settings:
+            known = ", ".join([*limits, *settings, *others])
+            raise BadThresholds(f"there is no threshold {key!r}: there are {known}")
+        found[key] = number(key, value, limits[key] if key in limits else settings[key])
+    if "min_prompts" in found:
+        found["min_prompts"] = round(found["min_prompts"])
+    of_limits = {key: found.pop(key) for key in limits if key in found}
+    return of_limits, found

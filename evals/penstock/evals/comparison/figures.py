@@ -20,6 +20,3 @@ def between(interval: Interval, unit: str) -> str:
 def counted(count: int, one: str) -> str:
     """`1 prompt`, `2 prompts`, `no prompt`."""
     return f"{count or 'no'} {one}{'s' if count > 1 else ''}"
-
-
-__all__ = ["as_written", "between", "counted"]

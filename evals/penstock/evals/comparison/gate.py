@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from penstock.evals.comparison.figures import as_written, between
-from penstock.evals.comparison.intervals import Interval, as_dict
+from penstock.evals.comparison.intervals import Interval, plain
 
 
 class Bound(StrEnum):
@@ -70,7 +70,7 @@ class Finding:
             "limit": self.limit,
             "bound": str(self.bound),
             "declared": self.declared,
-            "found": as_dict(self.found),
+            "found": plain(self.found),
             "result": str(self.result),
             "reason": self.reason,
         }
@@ -173,17 +173,3 @@ def _reason(limit: Limit, found: Interval | None, bar: float, result: Result) ->
 
 def _side(limit: Limit, bar: float) -> str:
     return f"at {limit.bound} {as_written(bar, limit.unit)}"
-
-
-__all__ = [
-    "EXIT_CODES",
-    "Bound",
-    "Finding",
-    "Limit",
-    "Result",
-    "Verdict",
-    "finding",
-    "silent_baseline",
-    "together",
-    "too_few",
-]

@@ -75,6 +75,3 @@ def _page_row(finding: Finding) -> str:
         f'<td class="figure">{measured}</td><td class="plot">{plot}</td>'
         f"<td>{marked(finding.result)}</td></tr>"
     )
-
-
-__all__ = ["figure", "header", "markdown_table", "marked", "page_table"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
 import numpy
@@ -24,11 +24,13 @@ class Interval:
     count: int  # what it was measured on
 
 
-def as_dict(interval: Interval | None) -> dict[str, Any] | None:
-    """For JSON; None stays None."""
-    if interval is None:
-        return None
-    return {key: round(value, 6) for key, value in asdict(interval).items()}
+def plain(value: Any) -> Any:
+    """A figure, or a dataclass of any depth that holds some, for JSON: to six places."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def share(hits: int, count: int, confidence: float) -> Interval | None:
@@ -88,6 +90,3 @@ def _bootstrap(values: Sequence[float], confidence: float, seed: int) -> tuple[f
         rng=numpy.random.default_rng(seed),
     ).confidence_interval
     return float(found.low), float(found.high)
-
-
-__all__ = ["Interval", "as_dict", "chance_of", "mean_ratio", "mean_within", "share"]

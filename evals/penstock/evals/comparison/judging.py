@@ -107,6 +107,3 @@ def _said(answer: Answer) -> str:
     refused = [each.refusal for each in answer.choices if each.refusal]
     calls = [f"[calls {call.name}({call.arguments})]" for call in answer.calls]
     return whole("\n".join([*filter(None, [answer.text]), *refused, *calls]))
-
-
-__all__ = ["MOST_LETTERS", "MOST_TOKENS", "RUBRIC", "Shown", "question", "verdict"]

@@ -52,6 +52,3 @@ def _place(told: object) -> Sequence[float]:
 def _is_number(told: object) -> bool:
     """One that can be reckoned with: JSON may hold any, and what is no number."""
     return isinstance(told, int | float) and not isinstance(told, bool) and -_MOST < told < _MOST
-
-
-__all__ = ["MOST_LETTERS", "places", "question", "texts_of_pair"]

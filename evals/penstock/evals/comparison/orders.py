@@ -16,6 +16,3 @@ def orders(
     chance = random.Random(seed)
     drawn = [tuple(chance.sample(all_of, len(all_of))) for _ in range(count)]
     return iter(list(enumerate(drawn)))
-
-
-__all__ = ["orders"]

@@ -38,6 +38,3 @@ def own_pattern(name: str, told: object, taken: Collection[str]) -> Any:
             raise
         raise BadCheck(f"{name}: {told!r} is no regular expression: {error}") from error
     return pattern
-
-
-__all__ = ["LONGEST_PATTERN", "MOST_REPEATS", "own_pattern"]

@@ -85,6 +85,3 @@ def _rows(findings: Iterable[Finding]) -> Iterable[str]:
             f'<div class="note">{escape(more)}</div></div></section>'
         )
     yield "</div>"
-
-
-__all__ = ["as_page", "course", "distribution"]

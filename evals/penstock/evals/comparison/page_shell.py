@@ -29,6 +29,3 @@ def whole_page(title: str, body: str) -> str:
 </body>
 </html>
 """
-
-
-__all__ = ["POLICY", "whole_page"]

@@ -100,5 +100,3 @@ details { margin: 8px 0; } summary { cursor: pointer; padding: 4px 0; }
 }
 @media print { .answer { max-height: none; } .pair { break-inside: avoid; } }
 """
-
-__all__ = ["STYLE"]

@@ -12,10 +12,10 @@ LONGEST: Final = 3000
 """Characters of one text that the page shows; the JSON has all."""
 
 
-def shown(text: str, most: int = LONGEST) -> str:
+def shown(text: str) -> str:
     """A stranger's text for the page."""
-    rest = len(text) - most
-    cut = escape(printable(text[:most]))
+    rest = len(text) - LONGEST
+    cut = escape(printable(text[:LONGEST]))
     return f'{cut}<span class="cut"> [{rest:,} more characters]</span>' if rest > 0 else cut
 
 
@@ -40,6 +40,3 @@ def _pieces(pieces: Iterable[tuple[str, bool]]) -> str:
 
 def _answer(html: str) -> str:
     return f'<div class="answer" dir="auto">{html or "<i>an empty answer</i>"}</div>'
-
-
-__all__ = ["LONGEST", "answers", "asked", "shown"]

@@ -135,6 +135,3 @@ class Pair:
     session: str = ""  # a hash; empty: the request was a session of its own
     marks: frozenset[Mark] = frozenset()
     judged: tuple[Judged, Judged] | None = None  # with the primary's answer shown first, and second
-
-
-__all__ = ["Answer", "Asked", "Call", "Choice", "Judged", "Mark", "Pair"]

@@ -30,6 +30,3 @@ def compiled(told: object) -> re.Pattern[str]:
 def found(text: str, patterns: Sequence[re.Pattern[str]]) -> bool:
     """Whether one of the patterns finds something in it."""
     return any(pattern.search(text) for pattern in patterns)
-
-
-__all__ = ["REFUSALS", "compiled", "found"]

@@ -32,6 +32,3 @@ def mod97(plain: str) -> bool:
     """Whether letters and digits, without spaces, have the check digits of an IBAN."""
     moved = plain[4:] + plain[:4]
     return int("".join(str(int(each, 36)) for each in moved)) % 97 == 1
-
-
-__all__ = ["CARD", "EMAIL", "IBAN", "PERSONAL", "PHONE", "SSN", "luhn", "mod97"]

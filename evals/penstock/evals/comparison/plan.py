@@ -147,6 +147,3 @@ def _growth(gap: float, variance: float, bound: float) -> float:
     """By how much a capital's logarithm grows with each pair."""
     share = float(bet(np.float64(gap), variance, bound))
     return share * gap - share * share * (variance + gap * gap) / 2
-
-
-__all__ = ["Promise", "as_markdown", "as_rows", "missing", "pairs_needed", "plan", "with_self_arm"]

@@ -141,6 +141,3 @@ def _round_up(value: float) -> float:
         return 1.0
     size = 10 ** math.floor(math.log10(value))
     return float(next(step * size for step in (1, 2, 4, 8, 10) if step * size >= value))
-
-
-__all__ = ["differences", "dumbbells", "outcomes", "strips", "threshold"]

@@ -130,6 +130,3 @@ def _request(told: object) -> Mapping[str, Any]:
     if own := sorted(set(told) & set(_OWN)):
         raise WrongLine(f"request.{own[0]}: the run itself says that")
     return told
-
-
-__all__ = ["FIELDS", "BadDataset", "Question", "WrongLine", "object_of", "read"]

@@ -81,6 +81,3 @@ def _object(told: object) -> Mapping[str, Any]:
 
 def _list(told: object) -> list[Any]:
     return told if isinstance(told, list) else []
-
-
-__all__ = ["Said", "as_dict"]

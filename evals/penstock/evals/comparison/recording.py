@@ -70,11 +70,6 @@ class Recorded:
     session: str = ""  # a hash; empty: a session of its own
     answered: Answered | None = None
 
-    @property
-    def streamed(self) -> bool:
-        """Whether its client asked for a stream."""
-        return self.body.get("stream") is True
-
 
 def header_line(header: Header) -> bytes:
     """The first line of a recording."""
@@ -264,17 +259,3 @@ def _shown(value: object) -> str:
 
 def _example() -> str:
     return f'{{"format": "{FORMAT}", "version": {VERSION}, "began": "2026-01-31T12:00:00Z"}}'
-
-
-__all__ = [
-    "LONGEST_LINE",
-    "MOST_REQUESTS",
-    "Answered",
-    "BadRecording",
-    "Header",
-    "Reader",
-    "Recorded",
-    "header_line",
-    "request_at",
-    "request_line",
-]

@@ -60,16 +60,10 @@ def added(
         return current, None
     number = FIRST if current is None else current.number + 1
     oldest = number - bounds.files
-    return Current(number, len(data), arrived), Append(number, data, _dropped(oldest))
+    dropped = (oldest,) if oldest >= FIRST else ()
+    return Current(number, len(data), arrived), Append(number, data, dropped)
 
 
 def _line(request: Recorded, arrived: datetime, began: datetime) -> bytes:
     at = round((arrived - began).total_seconds(), 6)
     return request_line(replace(request, at=at))
-
-
-def _dropped(oldest: int) -> tuple[int, ...]:
-    return (oldest,) if oldest >= FIRST else ()
-
-
-__all__ = ["Append", "Bounds", "Current", "added"]

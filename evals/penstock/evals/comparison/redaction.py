@@ -179,6 +179,3 @@ class _Work:
             parts += [text[end:start], f"[{name}]"]
             end = stop
         return "".join([*parts, text[end:]]) if parts else text
-
-
-__all__ = ["Redacted", "Rules", "redact", "rules"]

@@ -45,6 +45,3 @@ def _made(keys: list[str], patterns: dict[str, str]) -> Rules:
 
 def _shown(value: object) -> str:
     return repr(value)[:80]
-
-
-__all__ = ["rules_of"]

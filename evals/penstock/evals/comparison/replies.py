@@ -148,6 +148,3 @@ class StreamedReply:
 def _count(told: Mapping[str, Any], name: str) -> int | None:
     value = told.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-__all__ = ["HOPELESS", "VERSION_HEADER", "Lines", "StreamedReply", "error_of"]

@@ -248,17 +248,3 @@ def written(difference: float, unit: Unit) -> str:
     if unit is Unit.RATIO:
         return f"x{times(difference):.2f}"
     return f"{difference:+.3f}" if unit is Unit.DISTANCE else f"{difference:+.1%}"
-
-
-__all__ = [
-    "FORMAT",
-    "Finding",
-    "Report",
-    "as_dict",
-    "as_markdown",
-    "headline",
-    "report",
-    "summary",
-    "told",
-    "written",
-]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -30,7 +29,7 @@ from penstock.evals.comparison.checks import (
 )
 from penstock.evals.comparison.checks.guardrails import Guard
 from penstock.evals.comparison.checks.judge import judged
-from penstock.evals.comparison.pair import Mark, Pair
+from penstock.evals.comparison.pair import Pair
 from penstock.evals.comparison.patterns import REFUSALS, compiled
 
 Measure = Callable[[Pair], float | None]
@@ -82,16 +81,10 @@ def _far(name: str, words: str, measure: Measure, *, gate: bool = False, needs: 
     return Check(name, words, measure, _SAME, gate, Unit.DISTANCE, needs)
 
 
-def checks(
-    refusals: Collection[re.Pattern[str]],
-    guard: Guard,
-    *,
-    judge: bool,
-    scored: bool = False,
-) -> tuple[Check, ...]:
+def checks(guard: Guard, *, judge: bool, scored: bool = False) -> tuple[Check, ...]:
     """All checks with their defaults, in the order of reports; those of scores where there are
     any."""
-    refused = partial(refusal.refusal, patterns=tuple(refusals))
+    refused = partial(refusal.refusal, patterns=tuple(map(compiled, REFUSALS)))
     json, tools = json_validity.valid_json, tool_calls.valid_arguments
     asks_json = "a request that asks for JSON"
     return (
@@ -132,9 +125,6 @@ class Rules:
 
     checks: tuple[Check, ...]
     alpha: float = 0.05  # of ever calling a candidate worse that is not
-    counted: frozenset[Mark] = field(
-        default_factory=frozenset
-    )  # marks whose pairs count all the same
     guard: Guard = field(default_factory=Guard, compare=False)  # of the check "guardrails"
 
     @property
@@ -150,20 +140,18 @@ class Rules:
 def rules(
     margins: Mapping[str, float] | None = None,
     gates: Collection[str] | None = None,
-    refusals: Collection[str] = REFUSALS,
     guarded: Mapping[str, str] | None = None,
     alpha: float = 0.05,
-    counted: Collection[Mark] = (),
     *,
     judge: bool = False,
     scored: bool = False,
     now: Callable[[], float] | None = None,
 ) -> Rules:
-    """The defaults, with other margins, gates, or patterns beside those of personal data, whose
+    """The defaults, with other margins or gates, and patterns beside those of personal data, whose
     time `now` takes; where there is a judge, it is a gate too, and where the primary's text is
     scored, checks go by that. Raises `BadCheck`."""
     guard = Guard.of(guarded or {}, now)
-    found = checks([compiled(each) for each in refusals], guard, judge=judge, scored=scored)
+    found = checks(guard, judge=judge, scored=scored)
     known = [each.name for each in found]
     for name in (*(margins or {}), *(gates or ())):
         if name not in known:
@@ -183,9 +171,5 @@ def rules(
             for each in found
         ),
         alpha,
-        frozenset(counted),
         guard,
     )
-
-
-__all__ = ["SELF", "Check", "Measure", "Rules", "Unit", "checks", "rules"]

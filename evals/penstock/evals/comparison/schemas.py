@@ -82,6 +82,3 @@ def _objects(schema: object) -> Iterator[Mapping[str, Any]]:
 
 def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON")
-
-
-__all__ = ["strangers_validator", "validator"]

@@ -142,5 +142,3 @@ SHIPPED: Final[Mapping[str, Finder]] = {
     "IP address": _addresses,
 }
 """The rules that ship, in the order in which they look."""
-
-__all__ = ["SHIPPED", "Span"]

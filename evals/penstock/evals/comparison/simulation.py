@@ -152,6 +152,3 @@ def _counted(
         return first
 
     return counted
-
-
-__all__ = ["HEAD", "Course", "Outcome", "Row", "rows", "simulate"]

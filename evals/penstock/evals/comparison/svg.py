@@ -60,6 +60,3 @@ def linear(low: float, high: float, left: float, right: float) -> Place:
     """Where figures from `low` to `high` lie; others lie at the nearer end."""
     span = high - low or 1.0
     return lambda value: left + (min(max(value, low), high) - low) / span * (right - left)
-
-
-__all__ = ["WIDTH", "Place", "box", "dot", "grid", "line", "linear", "path", "svg", "text"]

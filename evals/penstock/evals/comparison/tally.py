@@ -55,8 +55,8 @@ class Tally:
         """Counts a pair. What it says, by check, where it is evidence: the first of its session
         that can be compared. None: it is none."""
         self.pairs += 1
-        if left_out := pair.marks - self.rules.counted:
-            self.left_out.update(str(each) for each in left_out)
+        if pair.marks:
+            self.left_out.update(map(str, pair.marks))
             return None
         for arm, answer in (("primary", pair.primary), ("candidate", pair.candidate)):
             self.made_by[f"{arm} {_maker(answer)}"] += 1
@@ -149,6 +149,3 @@ def _maker(answer: Answer) -> str:
 
 def _number(difference: float | None) -> float:
     return float("nan") if difference is None else difference
-
-
-__all__ = ["Tally"]

@@ -86,6 +86,3 @@ def fenced(text: str) -> str:
 def cell(text: str) -> str:
     """A stranger's text within a line of Markdown: a link or a tag of its own does not work."""
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", printable(text).replace("\n", " "))
-
-
-__all__ = ["cell", "cut", "differences", "fenced", "printable", "similarity", "whole", "words"]

@@ -109,6 +109,3 @@ def start_of(text: str) -> str:
 def end_of(text: str) -> str:
     """As much of a prompt: what is asked stands at its end."""
     return text if len(text) <= LONGEST else f"[...] {text[6 - LONGEST :]}"
-
-
-__all__ = ["FEW", "Kept", "Worst", "as_dict", "as_html", "as_markdown", "end_of", "start_of"]

@@ -38,7 +38,7 @@ def quantization_regression(
     ),
 ) -> None:
     """Whether a quantised deployment is worse than its base: pass, fail, or not enough to tell."""
-    try:
+    with options.told_in_a_line():
         held = thresholds(declared(threshold or []))
         data = read(dataset)
         prompts = lines(data)
@@ -46,9 +46,6 @@ def quantization_regression(
         asking = both.asking(primary, candidate or primary)
         run = measure(prompts, dataset.name, hashlib.sha256(data).hexdigest(), held, asking)
         write_reports(out, as_dict(run), as_markdown(run), as_page(run))
-    except EvalError as error:
-        typer.echo(f"penstock evals: {error}", err=True)
-        raise typer.Exit(1) from error
     typer.echo(as_markdown(run))
     typer.echo(f"{out / 'report.html'} shows it.", err=True)
     raise typer.Exit(EXIT_CODES[run.outcome.result])
@@ -61,6 +58,3 @@ def measure(prompts: Sequence[Line], name: str, sha256: str, held: Held, asking:
     pairs = score(prompts, ask(prompts, asking), asking)
     outcome = judge(prompts, pairs, held, asking.seed)
     return Run(datetime.now(UTC), asking, tuple(prompts), name, sha256, tuple(pairs), held, outcome)
-
-
-__all__ = ["measure", "quantization_regression"]

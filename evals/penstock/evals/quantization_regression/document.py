@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from penstock.evals.comparison.checks.scores import perplexity_of
 from penstock.evals.comparison.gate import Result
-from penstock.evals.comparison.intervals import as_dict as interval
+from penstock.evals.comparison.intervals import plain
 from penstock.evals.comparison.pair import Answer, Pair
 from penstock.evals.quantization_regression.thresholds import CHECKS, Held, Thresholds
 from penstock.evals.quantization_regression.verdict import Outcome, Slice
@@ -80,13 +80,13 @@ def _slice(part: Slice, held: Thresholds) -> dict[str, Any]:
         "max_unscored_rate": held.max_unscored_rate,
         "verdict": part.verdict.as_dict(),
         "figures": {
-            each.name: {"unit": str(each.unit), **(interval(part.figures[each.name]) or {})}
+            each.name: {"unit": str(each.unit), **plain(part.figures[each.name])}
             for each in CHECKS
             if each.name in part.figures
         },
         "tokens": part.tokens,
         "perplexity": _sides(*(part.perplexity or (None, None))),
-        "unscored": interval(part.unscored),
+        "unscored": plain(part.unscored),
     }
 
 
@@ -98,7 +98,7 @@ def _pair(line: Line, pair: Pair) -> dict[str, Any]:
         "session": pair.session or None,
         "messages": [dict(each) for each in line.question.messages],
         "left_out": sorted(map(str, pair.marks)),
-        "differences": {k: round(v, 6) for k, v in measured.items() if v is not None},
+        "differences": {k: plain(v) for k, v in measured.items() if v is not None},
         "perplexity": _sides(*map(perplexity_of, (pair.primary.logprobs, pair.candidate.logprobs))),
         "primary": _answer(pair.primary),
         "candidate": _answer(pair.candidate),
@@ -110,13 +110,9 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "text": answer.text,
         "error": answer.error,
         "finish_reason": answer.choices[0].finish_reason if answer.choices else "",
-        "calls": [{"name": each.name, "arguments": each.arguments} for each in answer.calls],
+        "calls": [plain(each) for each in answer.calls],
     }
 
 
 def _sides(primary: float | None, candidate: float | None) -> Mapping[str, float | None]:
-    found = {"primary": primary, "candidate": candidate}
-    return {side: None if value is None else round(value, 6) for side, value in found.items()}
-
-
-__all__ = ["FORMAT", "Run", "as_dict"]
+    return {"primary": plain(primary), "candidate": plain(candidate)}

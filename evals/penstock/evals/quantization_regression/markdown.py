@@ -46,6 +46,3 @@ def _worst(run: Run) -> Iterable[str]:
         for name, answer in (("primary", pair.primary), ("candidate", pair.candidate)):
             yield f"{name}:"
             yield fenced(answer.error if answer.failed else answer.text)
-
-
-__all__ = ["as_markdown"]

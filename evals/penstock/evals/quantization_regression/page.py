@@ -123,6 +123,3 @@ def _how() -> Iterable[str]:
         "are a bootstrap, whose ends also count one prompt that nobody asked, at its worst and at "
         "its best. Of a session its first prompt counts.</p>"
     )
-
-
-__all__ = ["as_page"]

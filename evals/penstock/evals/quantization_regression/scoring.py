@@ -97,6 +97,3 @@ async def _post(
         return reply.json()
     except ValueError as error:
         raise NotScored(f"{endpoint} cannot score: {path} answered with no JSON") from error
-
-
-__all__ = ["score"]

@@ -51,6 +51,3 @@ def title(line: Line, pair: Pair) -> str:
     of = f", {line.slice}" if line.slice else ""
     apart = harm(pair)
     return f"{pair.id}{of}" + ("" if apart is None else f": perplexity x{2**apart:.2f}")
-
-
-__all__ = ["facts", "of_slice", "title", "worst"]

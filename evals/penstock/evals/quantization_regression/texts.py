@@ -82,17 +82,3 @@ def logprobs_from(told: Any, tokens: Tokens) -> tuple[float, ...]:
         return tuple(max(each, _LEAST) for each in told_of)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise NotScored(f"no prompt_logprobs of the tokens that were sent: {error!r}") from error
-
-
-__all__ = [
-    "SCORE_PATH",
-    "TOKENIZE_PATH",
-    "NotScored",
-    "Tokens",
-    "answer_body",
-    "logprobs_from",
-    "prompt_body",
-    "score_body",
-    "text_of",
-    "tokens_from",
-]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from penstock.evals.comparison.declared import BadThresholds, number
+from penstock.evals.comparison.declared import BadThresholds, numbers
 from penstock.evals.comparison.gate import Bound, Limit
 from penstock.evals.comparison.rules import Check, Unit, rules
 
@@ -63,11 +63,7 @@ class Thresholds:
 
     def with_own(self, told: Mapping[str, Any]) -> Thresholds:
         """These, with what was declared beside them. Raises `BadThresholds`."""
-        numbers = {key: _number(key, value) for key, value in told.items()}
-        settings: dict[str, Any] = {key: numbers[key] for key in numbers if key in _SETTINGS}
-        if "min_prompts" in settings:
-            settings["min_prompts"] = round(settings["min_prompts"])
-        limits = {key: value for key, value in numbers.items() if key in _WITHIN}
+        limits, settings = numbers(told, _WITHIN, _SETTINGS)
         return replace(
             self, limits={**self.limits, **limits}, declared=self.declared | set(told), **settings
         )
@@ -104,13 +100,3 @@ def thresholds(told: Mapping[str, Any]) -> Held:
             name, _, of_it = key.rpartition(".")
             slices.setdefault(name, {})[of_it] = value
     return Held(common, {name: common.with_own(each) for name, each in slices.items()})
-
-
-def _number(key: str, value: object) -> float:
-    within = {**_WITHIN, **_SETTINGS}
-    if key not in within:
-        raise BadThresholds(f"there is no threshold {key!r}: there are {', '.join(within)}")
-    return number(key, value, within[key])
-
-
-__all__ = ["CHECKS", "DEFAULTS", "LIMITS", "Held", "Thresholds", "thresholds"]

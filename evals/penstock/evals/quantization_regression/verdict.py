@@ -141,6 +141,3 @@ def harm(pair: Pair) -> float | None:
     """By how many octaves the candidate's perplexity of the text is higher; None: not scored."""
     of, to = perplexity_of(pair.primary.logprobs), perplexity_of(pair.candidate.logprobs)
     return None if of is None or to is None else math.log2(to / of)
-
-
-__all__ = ["Outcome", "Slice", "harm", "judge"]

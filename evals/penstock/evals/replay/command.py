@@ -15,6 +15,7 @@ import typer
 from penstock.evals import machine
 from penstock.evals.endpoint import Endpoint, at_url
 from penstock.evals.errors import EvalError
+from penstock.evals.options import told_in_a_line
 from penstock.evals.recording import Recording
 from penstock.evals.replay.sending import Replay, send
 from penstock.evals.replay.summary import Ending, Summary, as_dict, as_markdown, summary
@@ -43,15 +44,12 @@ def replay(
     ] = False,
 ) -> None:
     """Send what was recorded once more, with the gaps that lay between, to any endpoint."""
-    try:
+    with told_in_a_line():
         at = Endpoint(_address(target), model, api_key)
         how = Replay(at, _speed(speed), most_at_once, timeout)
         with Recording(file, limit) as recording:
             _check(at)
             total = _replay(recording, how, out)
-    except EvalError as error:
-        typer.echo(f"penstock evals: {error}", err=True)
-        raise typer.Exit(1) from error
     nothing = total.endings.get(Ending.NO_ANSWER) == total.requests
     raise typer.Exit(1 if nothing or (strict and total.failed) else 0)
 
@@ -108,6 +106,3 @@ def _check(target: Endpoint) -> None:
         raise EvalError(f"{target.url} does not answer: {error!r}") from error
     if reply.status_code == 401:
         raise EvalError(f"{url} answered 401: name a key by --api-key or PENSTOCK_API_KEY")
-
-
-__all__ = ["replay"]

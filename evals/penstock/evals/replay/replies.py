@@ -148,6 +148,3 @@ def _finish_reason(told: Mapping[str, Any]) -> str:
     if told.get("object") == "response" and told.get("status") == "completed":
         reasons.append("completed")
     return next((each for each in reasons if isinstance(each, str) and each), "")
-
-
-__all__ = ["AnyReply", "Said"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,6 @@ class Replay:
     speed: float | None = 1.0  # how many times as fast as it came; none: as fast as possible
     most_at_once: int = 1024
     timeout_s: float = 600.0
-    progress: Callable[[int], None] = field(default=lambda sent: None)
 
     def due(self, at: float, first: float) -> float:
         """Seconds from the beginning until a request is to be sent."""
@@ -70,7 +69,6 @@ class _Schedule:
                 full = self.places.locked()
                 await self.places.acquire()
                 group.create_task(self._send(number, request, due, full))
-                self.how.progress(number + 1)
 
     async def _send(self, number: int, request: Recorded, due: float, full: bool) -> None:
         try:
@@ -88,6 +86,3 @@ class _Schedule:
             self.found[number] = outcome(request, done, late_ms, held_back=full)
         finally:
             self.places.release()
-
-
-__all__ = ["Replay", "send"]

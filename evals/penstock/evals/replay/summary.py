@@ -275,6 +275,3 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def _plural(count: int) -> str:
     return "1 request" if count == 1 else f"{count} requests"
-
-
-__all__ = ["Ending", "Outcome", "Summary", "as_dict", "as_markdown", "beside", "outcome", "summary"]

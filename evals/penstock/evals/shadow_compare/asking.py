@@ -172,6 +172,3 @@ def _pair(line: Line, got: Mapping[Arm, Got], asking: Asking) -> Pair:
         session=line.session,
         marks=frozenset().union(*(marks for _, marks in got.values())),
     )
-
-
-__all__ = ["ALL", "Arm", "Asking", "Line", "ask", "lines", "recorded_lines"]

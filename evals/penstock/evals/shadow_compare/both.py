@@ -58,6 +58,3 @@ def asks_both(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
-
-
-__all__ = ["Both", "asks_both"]

@@ -67,7 +67,7 @@ def shadow_compare(
     experiment: options.Experiment = EXPERIMENT,
 ) -> None:
     """Whether one endpoint answers worse than another: equal, better, worse, or undecided."""
-    try:
+    with options.told_in_a_line():
         held = _rules(margin, gate, guardrail, alpha)
         if mlflow:
             check_installed()
@@ -79,9 +79,6 @@ def shadow_compare(
         _write(html, as_page(found))
         if mlflow:
             log_run(mlflow, experiment, _told(found, asking))
-    except EvalError as error:
-        typer.echo(f"penstock evals: {error}", err=True)
-        raise typer.Exit(1) from error
     typer.echo(as_markdown(found))
     raise typer.Exit(EXIT_CODES[found.verdict])
 
@@ -108,11 +105,8 @@ def _told(found: Report, asking: Asking) -> Told:
 def log_to_mlflow() -> None:
     """What `penstock shadow export --mlflow` hands over as JSON, as a run."""
     handed = json.load(sys.stdin)
-    try:
+    with options.told_in_a_line():
         run = log_run(handed["uri"], handed["experiment"], Told(**handed["told"]))
-    except EvalError as error:
-        typer.echo(f"penstock evals: {error}", err=True)
-        raise typer.Exit(1) from error
     typer.echo(run)
 
 
@@ -126,13 +120,10 @@ def shadow_plan(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
 ) -> None:
     """What margins can show with so many pairs a day, before any is compared."""
-    try:
+    with options.told_in_a_line():
         promised = plans.plan(_rules(margin, gate, None, alpha), pairs_a_day or math.inf)
         rows = plans.as_rows(promised)
         typer.echo(json.dumps(rows) if as_json else plans.as_markdown(promised))
-    except EvalError as error:
-        typer.echo(f"penstock evals: {error}", err=True)
-        raise typer.Exit(1) from error
 
 
 def shadow_simulation(
@@ -196,13 +187,3 @@ def _write(path: Path | None, text: str) -> None:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise EvalError(f"{path} cannot be written: {error.strerror}") from error
-
-
-__all__ = [
-    "EXIT_CODES",
-    "compare",
-    "log_to_mlflow",
-    "shadow_compare",
-    "shadow_plan",
-    "shadow_simulation",
-]

@@ -82,6 +82,3 @@ class AgentContents:
                 if not away or time.monotonic() >= until:
                     raise
             await asyncio.sleep(_AGAIN)
-
-
-__all__ = ["AgentContents", "Metadata", "agent_stub", "metadata_of"]

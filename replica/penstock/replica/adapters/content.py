@@ -44,6 +44,3 @@ def _hashed(path: Path) -> StoredFile:
             digest.update(piece)
             size += len(piece)
     return StoredFile(path.name, digest.hexdigest(), size)
-
-
-__all__ = ["content_digest", "directory_of"]

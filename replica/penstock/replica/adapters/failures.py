@@ -78,6 +78,3 @@ class Failures:
     def all(self) -> tuple[Failure, ...]:
         """All that are remembered."""
         return tuple(self._by_name.values())
-
-
-__all__ = ["Failure", "Failures"]

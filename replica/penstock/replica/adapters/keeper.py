@@ -109,6 +109,3 @@ class Keeper:
         if adapter.pinned:
             return Claim.ASKED
         return Claim.PRELOADED if adapter.name in self._fresh else Claim.SPARE
-
-
-__all__ = ["Keeper"]

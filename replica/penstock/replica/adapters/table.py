@@ -342,6 +342,3 @@ async def load_named(table: AdapterTable, adapter: AdapterSource) -> None:
     except AdapterUnavailable as error:
         if adapter.source and not adapter.digest:
             raise CannotLoad(str(error)) from error
-
-
-__all__ = ["AdapterTable", "load_named"]

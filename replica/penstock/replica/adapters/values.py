@@ -62,7 +62,6 @@ class Contents(Protocol):
 
     async def directory(self, digest: str) -> Path:
         """Where the content lies, checked just now. Raises `EngineError`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,43 +106,22 @@ class Weights(Protocol):
 
     async def prepare(self, adapter: AdapterSource) -> Prepared:
         """Gets the adapter's bytes and looks at them. Raises `EngineError`."""
-        ...
 
     async def add(self, prepared: Prepared) -> None:
         """Puts the adapter into the engine; leaves nothing behind where it raises."""
-        ...
 
     async def remove(self, name: str) -> bool:
         """Takes the adapter out of the engine. False: it stays, for a call uses it or the engine
         does not let go of it."""
-        ...
 
     def close(self, name: str) -> None:
         """No call begins with the adapter, so that it can leave; those that it has go on."""
-        ...
 
     def reopen(self, name: str) -> None:
         """Calls may begin with it again, if it is still there."""
-        ...
 
     def uses(self) -> Mapping[str, Use]:
         """Of each adapter in the engine."""
-        ...
 
     def tell_when_idle(self, names: Collection[str], tell: Callable[[], None]) -> None:
         """Calls `tell` once as soon as one of these is not used, on the loop's thread."""
-        ...
-
-
-__all__ = [
-    "SLOTS_BY_RANK",
-    "AdapterRoom",
-    "AdapterUnavailable",
-    "Code",
-    "Contents",
-    "Prepared",
-    "Use",
-    "Weights",
-    "no_room",
-    "not_in_time",
-]

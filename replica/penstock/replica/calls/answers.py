@@ -122,5 +122,3 @@ UNFINISHED: Final = Failed(
     500, "server_error", "engine_error", "The engine's answer stopped half-way."
 )
 """The end of an answer that has none."""
-
-__all__ = ["UNFINISHED", "Answerer", "EventSink", "events_of"]

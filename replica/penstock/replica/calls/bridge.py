@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from penstock.replica.calls import wire
@@ -33,7 +33,6 @@ class Writer(Protocol):
 
     def write_many(self, writes: list[wire.Write]) -> tuple[list[int], list[int], list[int]]:
         """See `_server.InferenceServer`."""
-        ...
 
 
 class _Batch:
@@ -55,37 +54,22 @@ class _Batch:
             self._flush()
 
 
+@dataclass(slots=True, eq=False)
 class _Answer:
     """The sink of one native call. It ends once, and that is decided here alone."""
 
-    __slots__ = (
-        "_accepted",
-        "_batch",
-        "_ended",
-        "_facts",
-        "_key",
-        "_leave",
-        "_open",
-        "_paused",
-        "_record",
-        "_room",
-        "_usage",
-        "task",
-    )
-
-    def __init__(self, key: int, batch: _Batch, facts: EngineFacts) -> None:
-        self._key = key
-        self._batch = batch
-        self._facts = facts
-        self._record = wire.Record()
-        self._accepted = time.monotonic()
-        self._open = True
-        self._ended = False
-        self._paused = False
-        self._room: asyncio.Event | None = None
-        self._leave: Callable[[], None] | None = None
-        self._usage: Callable[[], Usage | None] = _never_had
-        self.task: asyncio.Task[None] | None = None
+    _key: int
+    _batch: _Batch
+    _facts: EngineFacts
+    task: asyncio.Task[None] | None = None
+    _record: wire.Record = field(default_factory=wire.Record)
+    _accepted: float = field(default_factory=time.monotonic)
+    _open: bool = True
+    _ended: bool = False
+    _paused: bool = False
+    _room: asyncio.Event | None = None
+    _leave: Callable[[], None] | None = None
+    _usage: Callable[[], Usage | None] = field(default_factory=lambda: _never_had)
 
     def accept(self, call: Call) -> None:
         """It is the answer to this."""
@@ -104,7 +88,7 @@ class _Answer:
         if not self._open:
             return True
         writes = self._batch.writes
-        writes.append((self._key, wire.CHUNK, body, events, groups, tokens))
+        writes.append((self._key, body, events, groups, tokens))
         if not 1 < len(writes) < _MOST_WRITES:
             self._batch.see_to_flush()
         return self._paused
@@ -278,5 +262,3 @@ _OUT_OF_MEMORY: Final = Failed(
     retryable=True,
     retry_after_ms=1000,
 )
-
-__all__ = ["Bridge", "Writer"]

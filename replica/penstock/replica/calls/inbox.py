@@ -64,6 +64,3 @@ class Inbox:
 
 def _log_notice(_: int, line: bytes) -> None:
     log.warning("%s", line.decode(errors="replace"))
-
-
-__all__ = ["Inbox", "Kind", "Listener"]

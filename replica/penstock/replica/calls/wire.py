@@ -1,13 +1,13 @@
 """The engine's values as the native side and inference.proto have them, and back. Pure.
 
-Answers go to the native side as plain tuples, a `Write` for each thing that was written: call key,
-kind, then the fields in the order of native/python_writes.h, which makes the messages.
+Answers go to the native side as plain tuples, a `Write` for each thing that was written. A chunk
+is its fields, of which the native side makes the message: there are many. All else is a message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from penstock.adapters.adapter import AdapterRef
@@ -32,11 +32,7 @@ from penstock.replica.values import (
 from penstock.v1 import common_pb2, inference_pb2
 
 Write = tuple[Any, ...]
-CHUNK: Final = 0
-HEAD: Final = 1
-FINISHED: Final = 2
-FAILED: Final = 3
-CANCELLED: Final = 4
+"""A call's key; then a chunk's body, events, groups and tokens, or a serialised `CallEvent`."""
 
 _FAULTS: Final[Mapping[FailureFault, common_pb2.Fault]] = {
     "client": common_pb2.FAULT_CLIENT,
@@ -44,6 +40,19 @@ _FAULTS: Final[Mapping[FailureFault, common_pb2.Fault]] = {
     "operator": common_pb2.FAULT_OPERATOR,
 }
 _FAULTS_TOLD: Final = {told: fault for fault, told in _FAULTS.items()}
+
+
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
+
+
+_OF_CALL: Final = tuple(name for name in _names(Call) if name != "resume")
+_OF_FAILED: Final = tuple(name for name in _names(Failed) if name not in ("fault", "retryable"))
+_OF_HEAD: Final = _names(Head)
+_OF_USAGE: Final = _names(Usage)
+_OF_TIMINGS: Final = ("queue_us", "prefill_us", "decode_us")
+_OF_FINISHED: Final = ("adapter", "provider_request_id")
+_OF_RECORD: Final = ("request_id", "trace_id", "ttft_us", "total_us")
 
 
 @dataclass(slots=True)
@@ -64,125 +73,49 @@ def trace_id_of(traceparent: str) -> str:
 
 def call_of(request: inference_pb2.CallRequest) -> Call:
     """A request as the engine sees it."""
-    return Call(
-        request_id=request.request_id,
-        path=request.path,
-        body=request.body,
-        model=request.model,
-        method=request.method or "POST",
-        adapter=request.adapter,
-        adapter_digest=request.adapter_digest,
-        adapter_wait_ms=request.adapter_wait_ms,
-        priority=request.priority,
-        deadline_ms=request.deadline_ms,
-        tenant_salt=request.tenant_salt,
-        traceparent=request.traceparent,
-        token_groups=request.token_groups,
-        resume=_resume_of(request.resume) if request.HasField("resume") else None,
-        max_prompt_tokens=request.max_prompt_tokens,
-        max_completion_tokens=request.max_completion_tokens,
-        trim=request.trim,
-        tenant=request.tenant,
-        input_price=request.input_price,
-        output_price=request.output_price,
-        cached_price=request.cached_price,
-    )
+    told = _same(request, _OF_CALL) | {"method": request.method or "POST"}
+    return Call(**told, resume=_resume_of(request.resume) if request.HasField("resume") else None)
 
 
 def request_of(call: Call) -> inference_pb2.CallRequest:
     """A call that this process makes, as the native engine takes it."""
-    return inference_pb2.CallRequest(
-        request_id=call.request_id,
-        method=call.method,
-        path=call.path,
-        body=call.body,
-        model=call.model,
-        adapter=call.adapter,
-        adapter_digest=call.adapter_digest,
-        token_groups=call.token_groups,
-        max_prompt_tokens=call.max_prompt_tokens,
-        max_completion_tokens=call.max_completion_tokens,
-        trim=call.trim,
-    )
+    return inference_pb2.CallRequest(**_same(call, _OF_CALL))
 
 
 def head_write(key: int, head: Head, facts: EngineFacts) -> Write:
     """The head of the call's answer, with what answers."""
-    return (
-        key,
-        HEAD,
-        head.status,
-        head.content_type,
-        head.prompt_tokens,
-        head.cached_tokens,
-        head.queue_wait_us,
-        facts.backend_version,
-        facts.model_version,
-        head.trimmed_messages,
-        head.trimmed_tokens,
-        public_name(facts.model),
-    )
+    return _write(key, head=inference_pb2.Head(**_clean(head, _OF_HEAD), **_versions(facts)))
 
 
 def finished_write(key: int, finished: Finished, facts: EngineFacts, record: Record) -> Write:
     """The end of the call's answer, with what answered."""
-    return (
-        key,
-        FINISHED,
-        finished.prompt_tokens,
-        finished.completion_tokens,
-        finished.cached_tokens,
-        finished.cost_nanousd,
-        finished.queue_us,
-        finished.prefill_us,
-        finished.decode_us,
-        finished.finish_reasons,
-        finished.adapter,
-        facts.backend,
-        facts.backend_version,
-        facts.model_version,
-        public_name(facts.model),
-        record.request_id,
-        record.trace_id,
-        finished.provider_request_id,
-        record.ttft_us,
-        record.total_us,
+    told = inference_pb2.Finished(
+        **_clean(finished, _OF_FINISHED),
+        **_same(record, _OF_RECORD),
+        **_versions(facts),
+        backend=facts.backend,
+        finish_reasons=map(_letters, finished.finish_reasons),
+        usage=_usage(finished),
+        timings=inference_pb2.Timings(**_same(finished, _OF_TIMINGS)),
     )
+    return _write(key, finished=told)
 
 
 def failed_write(key: int, failed: Failed, usage: Usage) -> Write:
     """The call's failure, and what it cost."""
-    return (
-        key,
-        FAILED,
-        failed.status,
-        failed.type,
-        failed.code,
-        failed.message,
-        failed.param,
-        _FAULTS[failed.fault],
-        _retry_of(failed),
-        failed.retry_after_ms,
-        *_counts(usage),
-    )
+    told = inference_pb2.Failed(error=error_detail(failed), usage=_usage(usage))
+    return _write(key, failed=told)
 
 
 def cancelled_write(key: int, usage: Usage) -> Write:
     """The end of a call whose client did not want the rest, and what it cost."""
-    return (key, CANCELLED, *_counts(usage))
+    return _write(key, cancelled=inference_pb2.Cancelled(usage=_usage(usage)))
 
 
 def error_detail(failed: Failed) -> common_pb2.ErrorDetail:
     """A failure in the terms of the wire."""
     return common_pb2.ErrorDetail(
-        status=failed.status,
-        type=failed.type,
-        code=failed.code,
-        param=failed.param,
-        message=failed.message,
-        fault=_FAULTS[failed.fault],
-        retry=_retry_of(failed),
-        retry_after_ms=failed.retry_after_ms,
+        **_clean(failed, _OF_FAILED), fault=_FAULTS[failed.fault], retry=_retry_of(failed)
     )
 
 
@@ -190,7 +123,7 @@ def events_of(message: inference_pb2.CallEvent) -> list[Event]:
     """What one message tells, in order."""
     events: list[Event] = []
     if message.HasField("head"):
-        events.append(_head_of(message.head))
+        events.append(Head(**_same(message.head, _OF_HEAD)))
     if message.HasField("chunk"):
         groups = tuple(_group_of(group) for group in message.chunk.groups)
         events.append(Chunk(message.chunk.body, message.chunk.events, groups, message.chunk.tokens))
@@ -213,9 +146,7 @@ def adapter_of(message: inference_pb2.Adapter) -> AdapterSource:
 
 def adapter_message(adapter: AdapterSource) -> inference_pb2.Adapter:
     """An adapter that is held."""
-    return inference_pb2.Adapter(
-        name=adapter.name, source=adapter.source, digest=adapter.digest, pinned=adapter.pinned
-    )
+    return inference_pb2.Adapter(**asdict(adapter))
 
 
 def failure_message(failure: Failure) -> inference_pb2.AdapterFailure:
@@ -224,8 +155,17 @@ def failure_message(failure: Failure) -> inference_pb2.AdapterFailure:
     return inference_pb2.AdapterFailure(name=failure.name, digest=failure.digest, reason=reason)
 
 
-def _counts(usage: Usage) -> tuple[int, int, int, int]:
-    return usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens, usage.cost_nanousd
+def _write(key: int, **event: Any) -> Write:
+    return key, inference_pb2.CallEvent(**event).SerializeToString()
+
+
+def _usage(told: Usage | Finished) -> common_pb2.Usage:
+    return common_pb2.Usage(**_same(told, _OF_USAGE))
+
+
+def _versions(facts: EngineFacts) -> dict[str, Any]:
+    told = _clean(facts, ("backend_version", "model_version"))
+    return told | {"model": _letters(public_name(facts.model))}
 
 
 def _retry_of(failed: Failed) -> common_pb2.Retry:
@@ -243,64 +183,34 @@ def _group_of(message: inference_pb2.TokenGroup) -> TokenGroup:
     )
 
 
-def _head_of(message: inference_pb2.Head) -> Head:
-    return Head(
-        message.status,
-        message.content_type,
-        message.prompt_tokens,
-        message.cached_tokens,
-        message.queue_wait_us,
-        message.trimmed_messages,
-        message.trimmed_tokens,
-    )
-
-
 def _finished_of(message: inference_pb2.Finished) -> Finished:
     return Finished(
-        prompt_tokens=message.usage.prompt_tokens,
-        completion_tokens=message.usage.completion_tokens,
-        cached_tokens=message.usage.cached_tokens,
-        queue_us=message.timings.queue_us,
-        prefill_us=message.timings.prefill_us,
-        decode_us=message.timings.decode_us,
+        **_same(message.usage, _OF_USAGE),
+        **_same(message.timings, _OF_TIMINGS),
+        **_same(message, _OF_FINISHED),
         finish_reasons=tuple(message.finish_reasons),
-        adapter=message.adapter,
-        cost_nanousd=message.usage.cost_nanousd,
-        provider_request_id=message.provider_request_id,
     )
 
 
 def _failed_of(error: common_pb2.ErrorDetail) -> Failed:
     return Failed(
-        status=error.status,
-        type=error.type,
-        code=error.code,
-        message=error.message,
-        param=error.param,
+        **_same(error, _OF_FAILED),
         fault=_FAULTS_TOLD.get(error.fault, "upstream"),
         retryable=error.retry == common_pb2.RETRY_BEFORE_FIRST_TOKEN,
-        retry_after_ms=error.retry_after_ms,
     )
 
 
-__all__ = [
-    "CANCELLED",
-    "CHUNK",
-    "FAILED",
-    "FINISHED",
-    "HEAD",
-    "Record",
-    "Write",
-    "adapter_message",
-    "adapter_of",
-    "call_of",
-    "cancelled_write",
-    "error_detail",
-    "events_of",
-    "failed_write",
-    "failure_message",
-    "finished_write",
-    "head_write",
-    "request_of",
-    "trace_id_of",
-]
+def _same(holder: object, names: Iterable[str]) -> dict[str, Any]:
+    """These fields of a message or of a value, for the other, which has them by the same names."""
+    return {name: getattr(holder, name) for name in names}
+
+
+def _clean(holder: object, names: Iterable[str]) -> dict[str, Any]:
+    """The same, on the way out: text that is not UTF-8 (half a surrogate pair out of a client's
+    JSON) loses that character."""
+    told = _same(holder, names)
+    return {name: _letters(one) if isinstance(one, str) else one for name, one in told.items()}
+
+
+def _letters(text: str) -> str:
+    return text.encode(errors="replace").decode()

@@ -44,6 +44,3 @@ def shipped(name: str) -> Path | None:
 def engine_args(name: str) -> Mapping[str, str]:
     """What vLLM is told for a model that comes with Penstock, unless the deployment says else."""
     return _ENGINE_ARGS.get(name, {})
-
-
-__all__ = ["EMBED_WEIGHTS", "WEIGHTS", "engine_args", "shipped"]

@@ -153,6 +153,3 @@ class Account:
             finish_reasons=tuple(reason for _, reason in sorted(self.finish_reasons.items())),
             provider_request_id=self.provider_request_id,
         )
-
-
-__all__ = ["Account", "Prices", "count", "estimated_tokens"]

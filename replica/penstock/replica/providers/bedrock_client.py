@@ -30,9 +30,10 @@ import urllib3.exceptions
 
 from penstock.replica.providers.feed import Feed
 from penstock.replica.providers.hosts import Hosts
-from penstock.replica.providers.lines import Line, Lines, TooLarge
+from penstock.replica.providers.lines import Line, Lines
 from penstock.replica.providers.retries import told_wait_ms
 from penstock.replica.providers.secrets import scrubbed
+from penstock.replica.providers.values import Broken, TooLarge
 from penstock.replica.values import CannotLoad
 
 VERSION: Final = boto3.__version__
@@ -64,15 +65,6 @@ class Refused(Exception):
         self.status = status
         self.retry_after_ms = retry_after_ms
         self.request_id = request_id
-
-
-class Broken(Exception):
-    """There was no connection, or it broke. `str()` says which, in our words. `sent`: the request
-    may have come to Bedrock."""
-
-    def __init__(self, why: str, *, sent: bool = True) -> None:
-        super().__init__(why)
-        self.sent = sent
 
 
 class NoCredentials(Exception):
@@ -129,7 +121,7 @@ class Client:
 
     async def converse(self, request: dict[str, Any], most: int) -> tuple[str, dict[str, Any]]:
         """The request's id and a unary answer of `most` bytes. Raises what stands above, and
-        `TooLarge`."""
+        `Broken` and `TooLarge`."""
         loop = asyncio.get_running_loop()
         line = self._lines.line(most)
         try:
@@ -315,6 +307,3 @@ def _refused(response: dict[str, Any]) -> Refused:
         told_wait_ms(about.get("HTTPHeaders", {}), datetime.now(UTC)),
         str(about.get("RequestId") or ""),
     )
-
-
-__all__ = ["VERSION", "Account", "Broken", "Client", "NoCredentials", "NotAllowed", "Refused"]

@@ -92,6 +92,3 @@ def _invalid(message: str, model: str) -> ProviderFailed:
     return ProviderFailed(
         Failed(400, "invalid_request_error", code, message, param, fault="client")
     )
-
-
-__all__ = ["refused"]

@@ -14,7 +14,6 @@ from penstock.replica.providers import bedrock_errors, errors
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.bedrock_client import (
     VERSION,
-    Broken,
     Client,
     NoCredentials,
     NotAllowed,
@@ -24,7 +23,6 @@ from penstock.replica.providers.bedrock_client import Account as AwsAccount
 from penstock.replica.providers.converse_answers import ConverseStream, whole
 from penstock.replica.providers.converse_request import converse_request
 from penstock.replica.providers.hosts import Hosts
-from penstock.replica.providers.lines import TooLarge
 from penstock.replica.providers.requests import CHAT
 from penstock.replica.providers.settings import Arguments, Common
 from penstock.replica.providers.sizes import most_bytes
@@ -82,34 +80,26 @@ class BedrockProvider:
                         yield piece
             for piece in reading.end():
                 yield piece
-        except TooLarge:
-            raise errors.too_large(most) from None
-        except (Refused, Broken, NoCredentials, NotAllowed) as error:
+        except (Refused, NoCredentials, NotAllowed) as error:
             raise self._failed(error, account) from None
 
     async def close(self) -> None:
         """See `Provider`."""
         self._client.close()
 
-    def _failed(self, error: Exception, account: Account) -> ProviderFailed:
-        match error:
-            case Refused():
-                account.provider_request_id = error.request_id or account.provider_request_id
-                account.refused(error.status)
-                return bedrock_errors.refused(
-                    error.code, error.message, error.status, error.retry_after_ms, self._model
-                )
-            case NotAllowed():
-                account.sent = False
-                return errors.host_not_allowed(str(error))
-            case NoCredentials():
-                account.sent = False
-                return errors.credentials()
-            case Broken() if not account.begun:
-                account.sent = error.sent
-        if account.begun:
-            return errors.cut_short(f"The provider's answer was cut off: {error}.")
-        return errors.unreachable(str(error))
+    def _failed(
+        self, error: Refused | NoCredentials | NotAllowed, account: Account
+    ) -> ProviderFailed:
+        if isinstance(error, Refused):
+            account.provider_request_id = error.request_id or account.provider_request_id
+            account.refused(error.status)
+            return bedrock_errors.refused(
+                error.code, error.message, error.status, error.retry_after_ms, self._model
+            )
+        account.sent = False
+        if isinstance(error, NotAllowed):
+            return errors.host_not_allowed(str(error))
+        return errors.credentials()
 
 
 def _place(endpoint_url: Any, hosts: Hosts) -> Place:
@@ -122,6 +112,3 @@ def _place(endpoint_url: Any, hosts: Hosts) -> Place:
         raise CannotLoad(errors.host_not_allowed(parts.hostname).failed.message)
     tls = parts.scheme == "https"
     return Place(parts.hostname, parts.port or (443 if tls else 80), tls)
-
-
-__all__ = ["BedrockProvider"]

@@ -55,6 +55,3 @@ def _trimmed(ask: Ask, field: str, budget: int) -> Ask | None:
         trimmed_messages=len(messages) - len(kept),
         trimmed_tokens=fit.whole - fit.tokens,
     )
-
-
-__all__ = ["prompt_tokens", "within_budget"]

@@ -133,6 +133,3 @@ def _message_texts(message: object, where: str) -> Iterator[str]:
 
 def _has_text(part: object) -> bool:
     return isinstance(part, dict) and isinstance(part.get("text"), str)
-
-
-__all__ = ["Canned", "read_text"]

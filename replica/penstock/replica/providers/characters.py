@@ -10,6 +10,3 @@ def whole_characters(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
-
-
-__all__ = ["whole_characters"]

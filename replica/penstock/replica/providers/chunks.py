@@ -76,6 +76,3 @@ class Shape:
             for index, (content, reason) in enumerate(contents)
         ]
         return encoded({**self._base, "choices": choices, "usage": usage})
-
-
-__all__ = ["DONE", "Shape", "encoded", "event", "usage_of"]

@@ -196,6 +196,3 @@ def _written_1h(details: object) -> Iterator[int]:
     for one in details if isinstance(details, list) else ():
         if one.get("ttl") == "1h":
             yield count(one.get("inputTokens"))
-
-
-__all__ = ["ConverseStream", "finish_reason", "whole"]

@@ -170,15 +170,3 @@ def _bytes(text: object, where: str) -> bytes:
         return base64.b64decode(str(text), validate=True)
     except (binascii.Error, ValueError):
         raise errors.refused(f"{where!r} is no base64.", where) from None
-
-
-__all__ = [
-    "Block",
-    "blocks_of",
-    "check_name",
-    "marked",
-    "reasoning_blocks",
-    "thought_of",
-    "tool_id",
-    "tool_use",
-]

@@ -170,6 +170,3 @@ def _more_fields(body: dict[str, Any]) -> dict[str, Any]:
 
 def _tier(tier: object) -> dict[str, object]:
     return {} if tier in (None, "auto", "default") else {"type": tier}
-
-
-__all__ = ["converse_request"]

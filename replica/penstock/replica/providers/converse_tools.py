@@ -109,6 +109,3 @@ def _called(messages: list[dict[str, Any]]) -> Iterator[str]:
 
 def _named(name: str) -> dict[str, Any]:
     return {"toolSpec": {"name": name, "inputSchema": {"json": _ANY_INPUT}}}
-
-
-__all__ = ["output_config", "tool_config"]

@@ -167,27 +167,3 @@ def model_not_found(model: str) -> ProviderFailed:
 def cut_short(what: str = "The provider's answer stopped before its end.") -> ProviderFailed:
     """The answer ended without saying so, which must never look like an end."""
     return upstream(502, what, "upstream_cut_short", again=True)
-
-
-__all__ = [
-    "beyond_context",
-    "credentials",
-    "cut_short",
-    "host_not_allowed",
-    "model_not_found",
-    "no_endpoint",
-    "operators",
-    "prompt_too_long",
-    "refused",
-    "silent",
-    "throttled",
-    "too_large",
-    "too_late",
-    "too_many_tokens",
-    "unknown_adapter",
-    "unreachable",
-    "unsupported",
-    "unsupported_endpoint",
-    "unsupported_tool",
-    "upstream",
-]

@@ -89,6 +89,3 @@ class Feed:
 
     def _wake(self) -> None:
         self._loop.call_soon_threadsafe(self._news.set)
-
-
-__all__ = ["Feed"]

@@ -106,6 +106,3 @@ def _says_nothing(body: Mapping[str, Any], field: str, value: object) -> bool:
     if field == "parallel_tool_calls" and not body.get("tools"):
         return True
     return value in _NEUTRAL.get(field, ())
-
-
-__all__ = ["FEATURES", "NEEDS", "passed"]

@@ -63,6 +63,3 @@ def _fits(name: str, pattern: str) -> bool:
 
 def _plain(host: str) -> str:
     return host.strip().lower().removesuffix(".").removeprefix("[").removesuffix("]")
-
-
-__all__ = ["Hosts"]

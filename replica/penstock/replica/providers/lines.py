@@ -12,9 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-
-class TooLarge(Exception):
-    """What comes by a line is more than it may be."""
+from penstock.replica.providers.values import TooLarge
 
 
 class Line:
@@ -114,6 +112,3 @@ class Lines:
         line = getattr(self._here, "line", None)
         if line is not None:
             line.take(connection)
-
-
-__all__ = ["Line", "Lines", "TooLarge"]

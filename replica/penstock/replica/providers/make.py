@@ -64,6 +64,3 @@ def _provider(settings: Settings, arguments: Arguments, common: Common, capacity
     text = read_text(arguments)
     arguments.check_all_known()
     return Canned(text)
-
-
-__all__ = ["make_provider_engine"]

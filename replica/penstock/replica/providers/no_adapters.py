@@ -36,6 +36,3 @@ class NoWeights:
     def tell_when_idle(self, names: Collection[str], tell: Callable[[], None]) -> None:
         """Nothing is ever in use."""
         tell()
-
-
-__all__ = ["NoWeights"]

@@ -45,15 +45,12 @@ class Reader(Protocol):
     @property
     def over(self) -> bool:
         """Whether its last event has come."""
-        ...
 
     def take(self, name: str, data: str) -> Iterator[Piece]:
         """What the client gets for one event. Raises `ProviderFailed`."""
-        ...
 
     def end(self) -> Iterator[Piece]:
         """What it gets at the stream's end. Raises `ProviderFailed` where that is none."""
-        ...
 
 
 def reader(ask: Ask, account: Account, clean: Clean) -> Reader:
@@ -386,6 +383,3 @@ def _size(choice: dict[str, Any]) -> int:
 def _length(text: str) -> int:
     """Bytes in UTF-8, about; half a surrogate pair has none of its own."""
     return len(text) if text.isascii() else 3 * len(text)
-
-
-__all__ = ["Chunks", "Reader", "ResponseEvents", "not_streamed", "reader", "whole"]

@@ -16,6 +16,7 @@ import httpx2
 import openai
 
 from penstock.replica.providers.retries import told_wait_ms
+from penstock.replica.providers.values import Broken, TooLarge
 
 VERSION: Final = openai.__version__
 
@@ -36,19 +37,6 @@ class Refused(Exception):
         self.body = body
         self.retry_after_ms = retry_after_ms
         self.request_id = request_id
-
-
-class Broken(Exception):
-    """There was no connection, or it broke. `str()` says which, in our words. `sent`: the request
-    may have come to the provider."""
-
-    def __init__(self, why: str, *, sent: bool = True) -> None:
-        super().__init__(why)
-        self.sent = sent
-
-
-class TooLarge(Exception):
-    """The answer has more bytes than it may have."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -196,6 +184,3 @@ def _kind(error: BaseException) -> str:
         return "its certificate is not trusted"
     name = type(error).__name__
     return _KINDS.get(name, f"the request could not be made ({name})")
-
-
-__all__ = ["VERSION", "Broken", "Client", "Refused", "Reply", "TooLarge"]

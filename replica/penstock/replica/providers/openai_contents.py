@@ -129,6 +129,3 @@ def _check_tools(tools: object, features: Collection[str]) -> None:
         need = "web_search" if kind in _SEARCHES else "hosted_tools"
         if kind not in _TOOLS and need not in features:
             raise errors.unsupported_tool(f"tools[{index}].type", kind, need)
-
-
-__all__ = ["checked"]

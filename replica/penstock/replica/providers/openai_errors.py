@@ -105,6 +105,3 @@ def _text(error: dict[str, Any], field: str, clean: Clean) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     return whole_characters(clean(str(value)))[:_MOST_TEXT]
-
-
-__all__ = ["Clean", "error_of", "in_stream", "refused"]

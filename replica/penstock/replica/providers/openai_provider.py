@@ -17,20 +17,13 @@ from penstock.replica.providers import errors, openai_errors
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.hosts import Hosts
 from penstock.replica.providers.openai_answers import not_streamed, reader, whole
-from penstock.replica.providers.openai_client import (
-    VERSION,
-    Broken,
-    Client,
-    Refused,
-    Reply,
-    TooLarge,
-)
+from penstock.replica.providers.openai_client import VERSION, Client, Refused, Reply
 from penstock.replica.providers.openai_requests import PATHS, outgoing
 from penstock.replica.providers.secrets import NoSecret, Secrets, scrubbed
 from penstock.replica.providers.settings import Arguments, Common
 from penstock.replica.providers.sizes import most_bytes
 from penstock.replica.providers.sse import BadEvents, Events
-from penstock.replica.providers.values import HEARD, Ask, Piece, Place
+from penstock.replica.providers.values import HEARD, Ask, Broken, Piece, Place, TooLarge
 from penstock.replica.values import CannotLoad
 
 _OPENAI: Final = "https://api.openai.com/v1"
@@ -133,13 +126,6 @@ class OpenAIProvider:
             raise openai_errors.refused(
                 error.status, error.body, error.retry_after_ms, self._model, path, clean
             ) from None
-        except TooLarge:
-            raise errors.too_large(most) from None
-        except Broken as error:
-            if account.begun:
-                raise errors.cut_short(f"The provider's answer was cut off: {error}.") from None
-            account.sent = error.sent
-            raise errors.unreachable(str(error)) from None
 
     async def close(self) -> None:
         """See `Provider`."""
@@ -194,6 +180,3 @@ def _words(headers: dict[str, str]) -> tuple[str, ...]:
     """What of the headers is secret: all values, and what stands behind the key's scheme."""
     values = [value for name, value in headers.items() if name != "X-Client-Request-Id"]
     return tuple(word for value in values for word in (value, *value.split()[1:]) if word)
-
-
-__all__ = ["OpenAIProvider", "OpenAISettings", "read_openai"]

@@ -77,6 +77,3 @@ def outgoing(ask: Ask, model: str, allowed: Allowed, *, openai: bool) -> dict[st
     if path == RESPONSES or (path == CHAT and (openai or "store" in allowed.features)):
         body["store"] = ask.body.get("store") is True and "store" in allowed.features
     return body
-
-
-__all__ = ["PATHS", "outgoing"]

@@ -28,7 +28,8 @@ from penstock.replica.providers.no_adapters import NoWeights
 from penstock.replica.providers.reachability import open_once
 from penstock.replica.providers.retries import pause
 from penstock.replica.providers.settings import Common
-from penstock.replica.providers.values import Ask, Provider, ProviderFailed
+from penstock.replica.providers.sizes import most_bytes
+from penstock.replica.providers.values import Ask, Broken, Provider, ProviderFailed, TooLarge
 from penstock.replica.values import (
     Call,
     Death,
@@ -214,6 +215,10 @@ class ProviderEngine:
     async def _counted(self, ask: Ask, account: Account, sink: Sink) -> None:
         try:
             await self._attempt(ask, account, sink)
+        except TooLarge:
+            raise errors.too_large(most_bytes(ask)) from None
+        except Broken as error:
+            raise _broken(error, account) from None
         except _ODD:
             log.warning("a provider's answer cannot be read", exc_info=True)
             raise errors.cut_short("The provider's answer cannot be read.") from None
@@ -257,6 +262,13 @@ class ProviderEngine:
         )
 
 
+def _broken(error: Broken, account: Account) -> ProviderFailed:
+    if account.begun:
+        return errors.cut_short(f"The provider's answer was cut off: {error}.")
+    account.sent = error.sent
+    return errors.unreachable(str(error))
+
+
 def _fail(failed: Failed, account: Account, ask: Ask, sink: Sink) -> None:
     if failed.fault != "client":
         log.warning(
@@ -273,6 +285,3 @@ def _fail(failed: Failed, account: Account, ask: Ask, sink: Sink) -> None:
 
 def _digest(facts: object) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-__all__ = ["ProviderEngine"]

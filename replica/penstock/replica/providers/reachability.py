@@ -71,6 +71,3 @@ def _handshake() -> ssl.SSLContext:
 
 def _named(place: Place) -> str:
     return f"{place.host}:{place.port}"
-
-
-__all__ = ["check_proxy", "open_once", "proxy_to"]

@@ -103,18 +103,3 @@ def wrong_type(field: str, wanted: str, value: object) -> ProviderFailed:
 
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON")
-
-
-__all__ = [
-    "CHAT",
-    "COMPLETIONS",
-    "EMBEDDINGS",
-    "RESPONSES",
-    "check_tools",
-    "completion_limit",
-    "read_body",
-    "wants_usage",
-    "whole_number",
-    "without_limits",
-    "wrong_type",
-]

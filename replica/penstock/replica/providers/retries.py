@@ -55,6 +55,3 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
-
-
-__all__ = ["pause", "told_wait_ms"]

@@ -112,6 +112,3 @@ def _for_header(secret: str, where: str) -> str:
     if not secret.isascii() or not secret.isprintable():
         raise NoSecret(f"{where} holds characters that no header can carry")
     return secret
-
-
-__all__ = ["NoSecret", "Secrets", "scrubbed"]

@@ -194,6 +194,3 @@ def _tiers(arguments: Arguments) -> dict[str, Decimal]:
                 "as flex:0.5"
             )
     return tiers
-
-
-__all__ = ["Allowed", "Arguments", "Common", "read_common"]

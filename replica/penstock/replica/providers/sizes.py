@@ -31,6 +31,3 @@ def most_bytes(ask: Ask) -> int:
     if not tokens:
         return most
     return min(most, _OF_ANY + _OF_A_TOKEN * tokens * min(choices_of(ask), _MOST_CHOICES))
-
-
-__all__ = ["choices_of", "most_bytes"]

@@ -79,6 +79,3 @@ def _event(lines: list[bytes]) -> tuple[str, str] | None:
         elif text.startswith("event:"):
             name = text[6:].strip()
     return (name, "\n".join(data)) if data else None
-
-
-__all__ = ["BadEvents", "Events"]

@@ -57,37 +57,42 @@ class ProviderFailed(Exception):
         self.again = again
 
 
+class Broken(Exception):
+    """There was no connection to a provider, or it broke. `str()` says which, in our words. `sent`:
+    the request may have come to it."""
+
+    def __init__(self, why: str, *, sent: bool = True) -> None:
+        super().__init__(why)
+        self.sent = sent
+
+
+class TooLarge(Exception):
+    """An answer has more bytes than it may have."""
+
+
 class Provider(Protocol):
     """Whoever answers. Used on one loop."""
 
     @property
     def name(self) -> str:
         """The engine's name: "openai"."""
-        ...
 
     @property
     def version(self) -> str:
         """Of the code that speaks with it."""
-        ...
 
     @property
     def endpoints(self) -> tuple[str, ...]:
         """Paths that it serves, by their first names."""
-        ...
 
     @property
     def place(self) -> Place | None:
         """Where it is reached; none: it is in this process."""
-        ...
 
     def answer(self, ask: Ask, account: Account) -> AsyncGenerator[Piece, None]:
-        """One attempt. Says in the account what is known of the costs. Raises `ProviderFailed`;
-        an end without that is the answer's true end. Closing it lets go of the provider."""
-        ...
+        """One attempt. Says in the account what is known of the costs. Raises `ProviderFailed`,
+        `Broken` or `TooLarge`; an end without that is the answer's true end. Closing it lets go of
+        the provider."""
 
     async def close(self) -> None:
         """Lets go of everything."""
-        ...
-
-
-__all__ = ["HEARD", "Ask", "Piece", "Place", "Provider", "ProviderFailed"]

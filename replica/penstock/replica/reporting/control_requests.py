@@ -30,19 +30,15 @@ class Server(Protocol):
 
     def reply(self, key: int, reply: bytes) -> None:
         """See `_server.InferenceServer`."""
-        ...
 
     def refuse(self, key: int, message: str) -> None:
         """See `_server.InferenceServer`."""
-        ...
 
     def running(self) -> int:
         """See `_server.InferenceServer`."""
-        ...
 
     def load(self) -> bytes:
         """See `_server.InferenceServer`."""
-        ...
 
 
 class ControlRequests:
@@ -136,6 +132,3 @@ class ControlRequests:
         self._presence.hear(Happening.DRAIN)
         left = await self.drained(request.deadline_ms / 1000)
         return inference_pb2.DrainReply(left=left).SerializeToString()
-
-
-__all__ = ["ControlRequests", "Server"]

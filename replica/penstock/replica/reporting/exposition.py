@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import psutil
 
@@ -24,7 +24,6 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class _Family:
     name: str
-    kind: Literal["gauge", "counter"]
     help: str
     values: Mapping[str, float]  # by labels, as they stand in the text
 
@@ -44,56 +43,41 @@ def text(load: inference_pb2.Load, held: Memory, engine: str) -> str:
 def _families(load: inference_pb2.Load, held: Memory) -> Iterator[_Family]:
     name = inference_pb2.ReplicaState.Name(load.state).removeprefix("REPLICA_STATE_").lower()
     states = {f'{{state="{state}"}}': float(state == name) for state in _STATES}
-    yield _Family("state", "gauge", "1 for the state that the replica is in.", states)
-    for field, kind, says in _OF_LOAD:
-        yield _Family(field, kind, says, {"": getattr(load, _FIELDS.get(field, field))})
-    yield _Family(
-        "step_seconds", "gauge", "Of the last step of the engine.", {"": load.step_us / 1e6}
-    )
+    yield _Family("state", "1 for the state that the replica is in.", states)
+    for name, field, says in _OF_LOAD:
+        yield _Family(name, says, {"": getattr(load, field)})
+    yield _Family("step_seconds", "Of the last step of the engine.", {"": load.step_us / 1e6})
     yield _Family(
         "resident_memory_bytes",
-        "gauge",
         "Of the replica's process, and of those that it started.",
         {'{process="replica"}': held.replica, '{process="children"}': held.children},
     )
 
 
-_OF_LOAD: Final[Iterable[tuple[str, Literal["gauge", "counter"], str]]] = (
-    ("calls", "gauge", "Calls under way, of all gateways."),
-    ("gateways", "gauge", "Gateways that had calls in the last ten seconds."),
-    ("sequences_running", "gauge", "Sequences in the engine's batch."),
-    ("sequences_waiting", "gauge", "Sequences queued in the engine."),
-    ("sequences_max", "gauge", "Slots of the batch; 0: not known."),
-    ("waiting_tokens", "gauge", "Prompt tokens of the sequences that wait."),
-    ("kv_usage_ratio", "gauge", "Share of KV blocks in use."),
-    ("kv_blocks", "gauge", "KV blocks; 0: not known."),
-    ("kv_blocks_used", "gauge", "KV blocks in use."),
-    ("prefix_queries_total", "counter", "Prompt tokens looked up in the prefix cache."),
-    ("prefix_hits_total", "counter", "Of these, found."),
-    ("completion_tokens_total", "counter", "Tokens generated."),
-    ("prompt_tokens_total", "counter", "Prompt tokens computed, cached ones not counted."),
-    ("preemptions_total", "counter", "Sequences that lost their place for want of KV blocks."),
-    ("steps_total", "counter", "Steps that the engine has finished."),
+_OF_LOAD: Final = (
+    ("calls", "calls", "Calls under way, of all gateways."),
+    ("gateways", "gateways", "Gateways that had calls in the last ten seconds."),
+    ("sequences_running", "running", "Sequences in the engine's batch."),
+    ("sequences_waiting", "waiting", "Sequences queued in the engine."),
+    ("sequences_max", "max_running", "Slots of the batch; 0: not known."),
+    ("waiting_tokens", "waiting_tokens", "Prompt tokens of the sequences that wait."),
+    ("kv_usage_ratio", "kv_usage", "Share of KV blocks in use."),
+    ("kv_blocks", "kv_blocks", "KV blocks; 0: not known."),
+    ("kv_blocks_used", "kv_blocks_used", "KV blocks in use."),
+    ("prefix_queries_total", "prefix_queries", "Prompt tokens looked up in the prefix cache."),
+    ("prefix_hits_total", "prefix_hits", "Of these, found."),
+    ("completion_tokens_total", "tokens", "Tokens generated."),
+    ("prompt_tokens_total", "prompt_tokens", "Prompt tokens computed, cached ones not counted."),
+    ("preemptions_total", "preemptions", "Sequences that lost their place for want of KV blocks."),
+    ("steps_total", "steps", "Steps that the engine has finished."),
 )
-_FIELDS: Final = {
-    "sequences_running": "running",
-    "sequences_waiting": "waiting",
-    "sequences_max": "max_running",
-    "kv_usage_ratio": "kv_usage",
-    "prefix_queries_total": "prefix_queries",
-    "prefix_hits_total": "prefix_hits",
-    "completion_tokens_total": "tokens",
-    "prompt_tokens_total": "prompt_tokens",
-    "preemptions_total": "preemptions",
-    "steps_total": "steps",
-}
-"""Where the load calls a figure otherwise."""
+"""The figures of a load: what each is called in the text, and what the load calls it."""
 
 
 def _lines(family: _Family) -> Iterator[str]:
     name = f"penstock_replica_{family.name}"
     yield f"# HELP {name} {family.help}"
-    yield f"# TYPE {name} {family.kind}"
+    yield f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}"
     for labels, value in family.values.items():
         yield f"{name}{labels} {value:.15g}"
 
@@ -104,6 +88,3 @@ def _resident(process: psutil.Process) -> int:
     except psutil.Error:
         return 0
     return resident
-
-
-__all__ = ["Memory", "memory", "text"]

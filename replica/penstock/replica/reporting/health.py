@@ -148,6 +148,3 @@ class Health:
                 if isinstance(event, Finished) and not event.completion_tokens:
                     return _Failure("the answer had no tokens")
         return None
-
-
-__all__ = ["Health", "Verdict"]

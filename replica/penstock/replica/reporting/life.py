@@ -46,6 +46,3 @@ _NEXT: Final[Mapping[tuple[State, Happening], State]] = {
 def after(state: State, happening: Happening) -> State:
     """The state that follows."""
     return _NEXT[state, happening]
-
-
-__all__ = ["Happening", "State", "after"]

@@ -29,7 +29,6 @@ class Board(Protocol):
 
     def set_load(self, load: bytes) -> None:
         """See `_server.InferenceServer`."""
-        ...
 
 
 class Presence:
@@ -86,6 +85,3 @@ class Presence:
             # Not a turn later than need be: the events of a step take its figures along.
             if (rest := published + _LEAST - time.monotonic()) > 0:
                 await asyncio.sleep(rest)
-
-
-__all__ = ["Board", "Presence"]

@@ -64,6 +64,3 @@ class Progress:
                 "take so long, raise the engine setting engine_stuck_after"
             )
         return ""
-
-
-__all__ = ["Patience", "Progress", "Reading"]

@@ -80,6 +80,3 @@ class Registration:
     async def _register(self) -> None:
         async with agent_stub(self._agent) as stub:
             await stub.RegisterReplica(self._hello, timeout=_TIMEOUT, metadata=self._metadata)
-
-
-__all__ = ["Registration"]

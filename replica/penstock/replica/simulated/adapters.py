@@ -149,6 +149,3 @@ class WantedAdapters:
             detail = wire.error_detail(error.failed).SerializeToString()
             all_of_them = bool(wait) or error.code is not Code.SLOTS_FULL
             self._native.fail_parked(adapter.name, adapter.digest, detail, all_of_them)
-
-
-__all__ = ["SimulatedWeights", "WantedAdapters", "share_that_fails"]

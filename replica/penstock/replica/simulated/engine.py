@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import Field, asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any
 
@@ -47,60 +47,52 @@ _MOST = 1_000_000_000
 _ENDPOINTS = ("/v1/chat/completions", "/v1/completions")
 
 
+def _within(least: float, most: float, default: float) -> Any:
+    """A number's ends, and what it is where nobody says."""
+    return field(default=default, metadata={"within": (least, most)})
+
+
 @dataclass(frozen=True, slots=True)
 class SimulatedSettings:
     """How a simulated engine behaves."""
 
-    ttft_ms: int = 0  # milliseconds from getting a slot to the first token
-    tokens_per_second: float = 0.0  # of each stream; 0: as fast as it goes
-    answer_tokens: int = 64  # when the request names no limit
-    max_running: int = 4096  # streams at once; others wait
-    die_after_tokens: int = 0  # of one call: the engine dies; 0: never
-    hang_after_tokens: int = 0  # of one call: it stops producing for all calls; 0: never
-    kv_blocks: int = 0  # of 16 tokens, taken for the whole answer; 0: not simulated
-    refuse_share: float = 0.0  # share of requests refused with queue_full: 0..1
-    per_request: int = 0  # 1: a request may override by its field "simulate"
-    adapter_load_ms: int = 0  # milliseconds that it takes to load an adapter
+    ttft_ms: int = _within(0, 3_600_000, 0)  # milliseconds from getting a slot to the first token
+    tokens_per_second: float = _within(0, 1_000_000, 0.0)  # of each stream; 0: as fast as it goes
+    answer_tokens: int = _within(1, MAX_MODEL_LEN, 64)  # when the request names no limit
+    max_running: int = _within(1, _MOST, 4096)  # streams at once; others wait
+    die_after_tokens: int = _within(0, _MOST, 0)  # of one call: the engine dies; 0: never
+    hang_after_tokens: int = _within(0, _MOST, 0)  # of one call: it stops for all calls; 0: never
+    kv_blocks: int = _within(0, _MOST, 0)  # of 16 tokens, for whole answers; 0: not simulated
+    refuse_share: float = _within(0, 1, 0.0)  # share of requests refused with queue_full: 0..1
+    per_request: int = _within(0, 1, 0)  # 1: a request may override by its field "simulate"
+    adapter_load_ms: int = _within(0, 3_600_000, 0)  # milliseconds that it takes to load an adapter
     fail_adapter_loads: str = ""  # share of the loads that fail, or names with commas between
-
-
-# The least and most of each setting.
-_LIMITS: Mapping[str, tuple[float, float]] = {
-    "ttft_ms": (0, 3_600_000),
-    "tokens_per_second": (0, 1_000_000),
-    "answer_tokens": (1, MAX_MODEL_LEN),
-    "max_running": (1, _MOST),
-    "die_after_tokens": (0, _MOST),
-    "hang_after_tokens": (0, _MOST),
-    "kv_blocks": (0, _MOST),
-    "refuse_share": (0, 1),
-    "per_request": (0, 1),
-    "adapter_load_ms": (0, 3_600_000),
-}
 
 
 def parse_simulated(engine_args: Mapping[str, str]) -> SimulatedSettings:
     """Checks settings as they stand on the command line. Raises `CannotLoad`."""
-    kinds = {field.name: field.type for field in fields(SimulatedSettings)}
+    known = {one.name: one for one in fields(SimulatedSettings)}
     values: dict[str, Any] = {}
     for key, text in engine_args.items():
-        if key not in kinds:
-            known = ", ".join(kinds)
-            raise CannotLoad(f"the simulated engine has no setting {key!r}: it knows {known}")
-        values[key] = text if kinds[key] == "str" else _number(key, text, kinds[key] == "int")
+        if key not in known:
+            told = ", ".join(known)
+            raise CannotLoad(f"the simulated engine has no setting {key!r}: it knows {told}")
+        values[key] = text if known[key].type == "str" else _number(known[key], text)
     share_that_fails(values.get("fail_adapter_loads", ""))
     return SimulatedSettings(**values)
 
 
-def _number(key: str, text: str, whole: bool) -> float:
-    least, most = _LIMITS[key]
+def _number(setting: Field[Any], text: str) -> float:
+    (least, most), whole = setting.metadata["within"], setting.type == "int"
     kind = "a whole number" if whole else "a number"
     try:
         number = int(text) if whole else float(text)
     except ValueError:
         number = float("nan")
     if not least <= number <= most:
-        raise CannotLoad(f"{key} is {text!r}: it must be {kind} from {least:g} to {most:g}")
+        raise CannotLoad(
+            f"{setting.name} is {text!r}: it must be {kind} from {least:g} to {most:g}"
+        )
     return number
 
 
@@ -258,6 +250,3 @@ async def _pass_on(event: Event, sink: Sink) -> bool:
 
 def _digest(facts: object) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-
-
-__all__ = ["SimulatedEngine", "SimulatedSettings", "parse_simulated"]

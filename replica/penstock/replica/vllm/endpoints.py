@@ -80,6 +80,3 @@ def served(state: Any, paths: Collection[str]) -> tuple[str, ...]:
             if endpoint.path in paths and getattr(state, endpoint.place, None) is not None
         )
     )
-
-
-__all__ = ["ENDPOINTS", "Endpoint", "served"]

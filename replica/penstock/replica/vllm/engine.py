@@ -355,6 +355,3 @@ class VllmEngine:
         if self._launcher is None:
             raise EngineError("the engine is not started")
         return self._launcher
-
-
-__all__ = ["VllmEngine"]

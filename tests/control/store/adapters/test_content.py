@@ -163,7 +163,6 @@ def test_what_cannot_be_served_is_refused_by_name_and_leaves_nothing(
     [
         (FamilyLimits(max_bytes=1000), "more than 1000 bytes"),
         (FamilyLimits(max_rank=4), "its rank is 8"),
-        (FamilyLimits(modules=frozenset({"q_proj"})), "it changes down_proj"),
     ],
 )
 def test_what_the_family_does_not_take_leaves_nothing(

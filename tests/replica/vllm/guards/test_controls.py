@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.replica.values import Call
-from penstock.replica.vllm.guards.controls import NEUTRAL, UNKNOWN, NotOffered, take_over
+from penstock.replica.vllm.guards.controls import NEUTRAL, UNKNOWN, take_over
+from penstock.replica.vllm.guards.costs import NotOffered
 from penstock.replica.vllm.guards.limits import Capacity
 
 _CAPACITY = Capacity(sequences=256, context=4096)

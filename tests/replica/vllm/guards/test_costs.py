@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.replica.vllm.guards.costs import TooCostly, check, grammar_field
+from penstock.replica.vllm.guards.costs import NotOffered, check, grammar_field
 
 _POISON = "((a{0,100}){0,100}){0,100}"
 _WIDE = {"properties": {f"p{number}": {"type": "integer"} for number in range(200)}}
@@ -95,7 +95,7 @@ def _tool(schema: Any) -> list[Model]:
 def test_what_would_hold_an_engine_is_refused_by_its_field(
     fields: dict[str, Any], parameter: str
 ) -> None:
-    with pytest.raises(TooCostly) as caught:
+    with pytest.raises(NotOffered) as caught:
         check(SimpleNamespace(**fields))
     assert caught.value.parameter == parameter
 
@@ -136,7 +136,7 @@ def test_ordinary_requests_pass(fields: dict[str, Any]) -> None:
     )
 )
 def test_whatever_is_asked_for_nothing_but_too_costly_is_raised(wanted: Any) -> None:
-    with suppress(TooCostly):
+    with suppress(NotOffered):
         check(SimpleNamespace(structured_outputs=SimpleNamespace(json=wanted)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.replica.vllm.endpoints import ENDPOINTS
-from penstock.replica.vllm.guards.costs import TooCostly
+from penstock.replica.vllm.guards.costs import NotOffered
 from penstock.replica.vllm.guards.limits import (
     MAX_INPUTS,
     MAX_NUMBERS,
@@ -57,7 +57,7 @@ def request(**fields: Any) -> Any:
 def test_too_much_is_refused_by_its_field(
     several: tuple[str, ...], fields: dict[str, Any], parameter: str
 ) -> None:
-    with pytest.raises(TooCostly) as caught:
+    with pytest.raises(NotOffered) as caught:
         check(request(**fields), several, _CAPACITY)
     assert caught.value.parameter == parameter
 
@@ -94,7 +94,7 @@ def test_ordinary_requests_pass(several: tuple[str, ...], fields: dict[str, Any]
     ],
 )
 def test_more_numbers_than_an_answer_holds_are_refused(fields: dict[str, Any], width: int) -> None:
-    with pytest.raises(TooCostly, match=str(MAX_NUMBERS)) as caught:
+    with pytest.raises(NotOffered, match=str(MAX_NUMBERS)) as caught:
         check_numbers(request(**fields), ("input", "messages"), width)
     assert caught.value.parameter == next(iter(fields))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.replica.vllm.endpoints import ENDPOINTS
-from penstock.replica.vllm.guards.costs import TooCostly
+from penstock.replica.vllm.guards.costs import NotOffered
 from penstock.replica.vllm.guards.texts import MAX_CUT, MAX_PAIRED, MAX_TEXT, check
 
 _CONTEXT = 4096
@@ -49,14 +49,14 @@ def _check(path: str, fields: dict[str, Any], context: int = _CONTEXT) -> None:
 def test_a_long_text_that_is_to_be_cut_is_refused(
     path: str, fields: dict[str, Any], kept: int
 ) -> None:
-    with pytest.raises(TooCostly) as caught:
+    with pytest.raises(NotOffered) as caught:
         _check(path, fields | {"truncate_prompt_tokens": kept})
     assert caught.value.parameter == "truncate_prompt_tokens"
 
 
 @pytest.mark.parametrize("name", ["input", "instructions"])
 def test_a_long_response_that_is_to_be_cut_is_refused(name: str) -> None:
-    with pytest.raises(TooCostly) as caught:
+    with pytest.raises(NotOffered) as caught:
         _check("/v1/responses", {"input": "a"} | {name: _LONG, "truncation": "auto"})
     assert caught.value.parameter == "truncation"
 
@@ -77,14 +77,14 @@ def test_a_long_response_that_is_to_be_cut_is_refused(name: str) -> None:
 def test_a_huge_text_is_refused_by_its_field(
     path: str, fields: dict[str, Any], parameter: str
 ) -> None:
-    with pytest.raises(TooCostly) as caught:
+    with pytest.raises(NotOffered) as caught:
         _check(path, fields)
     assert caught.value.parameter == parameter
 
 
 @pytest.mark.parametrize("name", ["max_tokens_per_query", "max_tokens_per_doc"])
 def test_cutting_each_side_of_pairs_counts_a_query_with_each_document(name: str) -> None:
-    with pytest.raises(TooCostly) as caught:
+    with pytest.raises(NotOffered) as caught:
         _check("/v1/rerank", {"query": "a" * 1000, "documents": ["b"] * 200, name: 1})
     assert caught.value.parameter == name
 
@@ -110,7 +110,7 @@ def test_ordinary_requests_pass(path: str, fields: dict[str, Any]) -> None:
 def test_a_model_with_a_long_context_takes_longer_texts() -> None:
     _check("/v1/completions", {"prompt": _HUGE}, context=131_072)
     _check("/v1/completions", {"prompt": _LONG, "truncate_prompt_tokens": -1}, context=131_072)
-    with pytest.raises(TooCostly):
+    with pytest.raises(NotOffered):
         _check("/v1/completions", {"prompt": _LONG, "truncate_prompt_tokens": 1}, context=131_072)
 
 

@@ -41,6 +41,3 @@ def longer(candidate: float | None, other: float | None) -> float | None:
 def times(difference: float) -> float:
     """The ratio that `longer` made this difference of."""
     return float(2 ** (difference * _MOST_OCTAVES))
-
-
-__all__ = ["beyond_self", "harm", "longer", "times"]

@@ -11,6 +11,3 @@ def cost(pair: Pair) -> float | None:
     if pair.primary.failed or pair.candidate.failed:
         return None
     return longer(pair.candidate.cost, pair.primary.cost)
-
-
-__all__ = ["cost"]

@@ -13,6 +13,3 @@ def empty(pair: Pair) -> float | None:
 
 def _empty(answer: Answer) -> bool:
     return not any(each.text.strip() or each.calls or each.refusal for each in answer.choices)
-
-
-__all__ = ["empty"]

@@ -8,6 +8,3 @@ from penstock.evals.comparison.pair import Pair
 def error(pair: Pair) -> float | None:
     """Who of the two had no whole answer."""
     return float(pair.candidate.failed) - float(pair.primary.failed)
-
-
-__all__ = ["error"]

@@ -13,6 +13,3 @@ def cut_off(pair: Pair) -> float | None:
 
 def _cut_off(answer: Answer) -> bool:
     return any(each.finish_reason == "length" for each in answer.choices)
-
-
-__all__ = ["cut_off"]

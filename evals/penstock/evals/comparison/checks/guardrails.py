@@ -91,6 +91,3 @@ def _true(name: str, found: str) -> bool:
     if name == IBAN:
         return mod97(found.replace(" ", ""))
     return True
-
-
-__all__ = ["SECONDS", "TOO_SLOW", "Guard", "Seen"]

@@ -14,6 +14,3 @@ def valid_json(pair: Pair) -> float | None:
     if not pair.asked.json or valid is None:
         return None
     return harm(pair, lambda a: not all(each.calls or valid(each.text) for each in a.choices))
-
-
-__all__ = ["valid_json"]

@@ -13,6 +13,3 @@ _WORSE: Final = {Judged.PRIMARY: 1.0, Judged.NEITHER: 0.0, Judged.CANDIDATE: -1.
 def judged(pair: Pair) -> float | None:
     """The mean of both orders."""
     return None if pair.judged is None else sum(_WORSE[each] for each in pair.judged) / 2
-
-
-__all__ = ["judged"]

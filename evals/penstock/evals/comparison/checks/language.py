@@ -22,6 +22,3 @@ def _differs(one: Answer, other: Answer) -> float | None:
     if min(sum(map(str.isalpha, each.text)) for each in (one, other)) < _FEWEST:
         return None
     return float(py3langid.classify(one.text)[0] != py3langid.classify(other.text)[0])
-
-
-__all__ = ["other_language"]

@@ -31,6 +31,3 @@ def _slower(pair: Pair, time: str) -> float | None:
 def _time(answer: Answer, name: str) -> float | None:
     found: float | None = getattr(answer, name)
     return found
-
-
-__all__ = ["total", "tpot", "ttft"]

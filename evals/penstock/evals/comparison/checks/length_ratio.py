@@ -11,6 +11,3 @@ def length(pair: Pair) -> float | None:
     if pair.primary.failed or pair.candidate.failed:
         return None
     return longer(len(pair.candidate.text) or None, len(pair.primary.text) or None)
-
-
-__all__ = ["length"]

@@ -21,6 +21,3 @@ def normalised(pair: Pair) -> float | None:
 
 def _plain(text: str) -> list[str]:
     return [each for each in words(text) if re.match(r"\w", each)]
-
-
-__all__ = ["exact", "normalised"]

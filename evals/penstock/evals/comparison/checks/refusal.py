@@ -19,6 +19,3 @@ def refusal(pair: Pair, patterns: Sequence[re.Pattern[str]]) -> float | None:
         )
 
     return harm(pair, refused)
-
-
-__all__ = ["refusal"]

@@ -34,6 +34,3 @@ def _apart(one: Answer, other: Answer) -> float | None:
         return None
     gaps = (abs(a - b) for a, b in zip(one.logprobs, other.logprobs, strict=True))
     return min(math.fsum(gaps) / len(one.logprobs), 1.0)
-
-
-__all__ = ["logprobs", "perplexity", "perplexity_of"]

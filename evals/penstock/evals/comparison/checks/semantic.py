@@ -21,6 +21,3 @@ def _distance(one: Answer, other: Answer) -> float | None:
     if a.shape != b.shape or not size:
         return None
     return min(max(1 - float(a @ b) / size, 0.0), 1.0)
-
-
-__all__ = ["other_meaning"]

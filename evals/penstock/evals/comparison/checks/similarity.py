@@ -10,6 +10,3 @@ from penstock.evals.comparison.text import similarity
 def unlike(pair: Pair) -> float | None:
     """How unlike the primary's the text is, beyond its own moods."""
     return beyond_self(pair, lambda one, other: 1 - similarity(one.text, other.text))
-
-
-__all__ = ["unlike"]

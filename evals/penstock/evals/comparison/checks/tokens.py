@@ -11,6 +11,3 @@ def tokens(pair: Pair) -> float | None:
     if pair.primary.failed or pair.candidate.failed:
         return None
     return longer(pair.candidate.completion_tokens, pair.primary.completion_tokens)
-
-
-__all__ = ["tokens"]

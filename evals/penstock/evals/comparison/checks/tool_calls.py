@@ -51,6 +51,3 @@ def _call(call: Call) -> tuple[str, str]:
         return call.name, json.dumps(json.loads(call.arguments), sort_keys=True)
     except (ValueError, RecursionError):
         return call.name, call.arguments
-
-
-__all__ = ["same_calls", "same_tools", "valid_arguments"]

@@ -130,5 +130,3 @@ DESCRIBED: Final[Mapping[str, Described]] = {
         aliases=("/v1/detokenize",),
     ),
 }
-
-__all__ = ["ANTHROPIC", "DESCRIBED", "OPENAI", "Described"]

@@ -52,5 +52,3 @@ def flags_of_vllm() -> list[str]:
 
 if __name__ == "__main__":
     sys.stdout.write(module(flags_of_vllm()))
-
-__all__ = ["flags_of_vllm", "module"]

@@ -142,26 +142,3 @@ def too_late(deadline_ms: int) -> Failed:
     """The call's own deadline passed."""
     message = f"The answer was not complete within its deadline of {deadline_ms} ms."
     return Failed(504, "timeout_error", "deadline_exceeded", message)
-
-
-__all__ = [
-    "STREAM_ERROR",
-    "STREAM_ERRORS",
-    "cannot_resume",
-    "client_error",
-    "cut_short",
-    "engine_dead",
-    "engine_error",
-    "internal",
-    "nothing_allowed",
-    "oom_contained",
-    "overloaded",
-    "token_budget_exceeded",
-    "too_late",
-    "too_many_logprobs",
-    "too_many_numbers",
-    "unexplained",
-    "unknown_adapter",
-    "unreadable",
-    "unsupported_endpoint",
-]

@@ -237,6 +237,3 @@ def _holds_half_pair(body: bytes) -> bool:
 def _readable(message: str) -> str:
     text = _PLACES.sub("", message).strip()
     return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}... (cut)"
-
-
-__all__ = ["failed", "not_generated", "told"]

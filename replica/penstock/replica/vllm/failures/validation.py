@@ -294,6 +294,3 @@ def _code(kind: str) -> str:
         return "unknown_parameter"
     wrong = kind.endswith(("_type", "_parsing")) or kind in ("int_from_float", "is_instance_of")
     return "invalid_type" if wrong else "invalid_value"
-
-
-__all__ = ["Finding", "read", "shown"]

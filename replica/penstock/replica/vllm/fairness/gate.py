@@ -100,6 +100,3 @@ class Gate:
             turn = self._turns.pop(ticket)
             if not turn.done():
                 turn.set_result(None)
-
-
-__all__ = ["Gate"]

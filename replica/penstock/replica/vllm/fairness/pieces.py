@@ -118,6 +118,3 @@ def _agree(old: Tokens, place: int, new: Tokens, other: int) -> bool:
     by = old.start - new.start
     moved = [(start + by, end + by) for start, end in old.spans[ours]]
     return moved == new.spans[theirs]
-
-
-__all__ = ["PIECE", "Encode", "Pieces", "Tokens"]

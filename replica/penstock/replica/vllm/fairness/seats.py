@@ -243,6 +243,3 @@ def _settle(places: dict[Hashable, _Calls] | _Calls, key: Hashable, *, last: boo
         del places[key]
     elif last:
         places[key] = places.pop(key)  # type: ignore[assignment]
-
-
-__all__ = ["Limit", "Seats", "Ticket"]

@@ -190,6 +190,3 @@ class Room:
             if not turn.done():
                 self._inside += wanted
                 turn.set_result(None)
-
-
-__all__ = ["Line", "Owner", "Room", "Turns"]

@@ -69,6 +69,3 @@ def _named(request: Any, name: str, call: Call) -> bool:
         return json.loads(call.body).get(name) is not None
     except (ValueError, AttributeError):  # no JSON object: not what was parsed
         return False
-
-
-__all__ = ["completion_refusal", "cut", "prompt_refusal"]

@@ -87,6 +87,3 @@ def _code(piece: re.Match[str]) -> int | None:
     if escaped is None or (escaped.isalnum() and escaped not in _CONTROLS):
         return None
     return ord(_CONTROLS.get(escaped, escaped))
-
-
-__all__ = ["EVERY", "taken_by"]

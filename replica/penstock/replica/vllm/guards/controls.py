@@ -13,6 +13,7 @@ from typing import Any, Final
 from penstock.replica.values import Call
 from penstock.replica.vllm.endpoints import ENDPOINTS, Endpoint
 from penstock.replica.vllm.guards import costs, limits, texts
+from penstock.replica.vllm.guards.costs import NotOffered
 from penstock.replica.vllm.guards.limits import Capacity
 
 NEUTRAL: Final[dict[str, Any]] = {
@@ -75,22 +76,11 @@ NULLS: Final[dict[str, Any]] = {"background": False, "truncation": "disabled"}
 _BYTES: Final = ("bytes", "bytes_only")
 
 
-class NotOffered(ValueError):
-    """The request wants what this replica does not do; `parameter` is the field."""
-
-    def __init__(self, message: str, parameter: str) -> None:
-        super().__init__(message)
-        self.parameter = parameter
-
-
 def take_over(request: Any, call: Call, capacity: Capacity) -> None:
     """Sets the engine controls of vLLM's parsed request as the call says. Raises `NotOffered`."""
     _refuse(request)
     endpoint = ENDPOINTS[call.path]
-    try:
-        _measure(request, call.body, endpoint, capacity)
-    except costs.TooCostly as error:
-        raise NotOffered(str(error), error.parameter) from None
+    _measure(request, call.body, endpoint, capacity)
     _drop_unknown(request)
     if not capacity.reasons and call.path in _THINKING:
         _set(request, "thinking_token_budget", None)
@@ -148,6 +138,3 @@ def _drop_unknown(request: Any) -> None:
 def _set(request: Any, name: str, value: Any) -> None:
     if name in type(request).model_fields:
         setattr(request, name, value)
-
-
-__all__ = ["NEUTRAL", "NULLS", "REFUSED", "UNKNOWN", "NotOffered", "not_served", "take_over"]

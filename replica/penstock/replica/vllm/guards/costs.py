@@ -58,8 +58,9 @@ _SAID_IN: Final = ("structured_outputs", "response_format", "text", "output_conf
 _COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties")
 
 
-class TooCostly(ValueError):
-    """The request would hold the engine; `parameter` is the field."""
+class NotOffered(ValueError):
+    """The request would hold the engine, or wants what this replica does not do; `parameter` is the
+    field."""
 
     def __init__(self, message: str, parameter: str) -> None:
         super().__init__(message)
@@ -67,11 +68,13 @@ class TooCostly(ValueError):
 
 
 def check(request: Any) -> None:
-    """Looks at vLLM's parsed request. Raises `TooCostly`."""
+    """Looks at vLLM's parsed request. Raises `NotOffered`."""
     for name, most in MOST_ITEMS.items():
         listed = getattr(request, name, None)
         if isinstance(listed, list) and len(listed) > most:
-            raise TooCostly(f"{name} has {len(listed)} entries, at most {most} are possible.", name)
+            raise NotOffered(
+                f"{name} has {len(listed)} entries, at most {most} are possible.", name
+            )
     _check_repetition(getattr(request, "repetition_detection", None))
     names = (*_SAID_IN, *_binding_tools(request))
     wanted = {name: _plain(one) for name in names if (one := getattr(request, name, None))}
@@ -84,7 +87,7 @@ def check(request: Any) -> None:
         for level in _walk(one):
             bill.add(level)
     if field := finite.endless(wanted):
-        raise TooCostly(
+        raise NotOffered(
             f"{field} has a schema whose every answer goes on for ever: something in it requires "
             "another of its own kind. Let the recursion end, say by leaving the property out of "
             "`required` or by allowing null.",
@@ -101,7 +104,7 @@ def grammar_field(request: Any) -> str:
 def _check_repetition(wanted: Any) -> None:
     for name in ("max_pattern_size", "min_count"):
         if (number := getattr(wanted, name, 0)) > MOST_REPEATED:
-            raise TooCostly(
+            raise NotOffered(
                 f"repetition_detection has {name} {number}, at most {MOST_REPEATED} is possible.",
                 "repetition_detection",
             )
@@ -160,7 +163,7 @@ def _check_length(wanted: Any, field: str, text: int) -> int:
         elif isinstance(value, str):
             text += len(value)
         if text > MOST_TEXT or len(left) > MOST_TEXT:
-            raise TooCostly(f"{field} has more than {MOST_TEXT} characters, the limit.", field)
+            raise NotOffered(f"{field} has more than {MOST_TEXT} characters, the limit.", field)
     return text
 
 
@@ -229,8 +232,8 @@ class _Bill:
                 "them."
             )
 
-    def _too_much(self, why: str) -> TooCostly:
-        return TooCostly(f"{self.field} {why}", self.field)
+    def _too_much(self, why: str) -> NotOffered:
+        return NotOffered(f"{self.field} {why}", self.field)
 
 
 def _optional(value: Mapping[str, Any]) -> int:
@@ -264,6 +267,3 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-__all__ = ["MOST_ITEMS", "MOST_OPTIONAL", "MOST_TEXT", "TooCostly", "check"]

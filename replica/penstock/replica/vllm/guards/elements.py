@@ -68,6 +68,3 @@ def _outside_texts(body: bytes) -> Iterator[bytes]:
         parts = bare[start : start + _SLICE].split(b'"')
         yield b"".join(parts[inside::2])
         inside ^= (len(parts) - 1) % 2
-
-
-__all__ = ["MOST_NESTED", "MOST_VALUES", "counted", "refusal"]

@@ -69,6 +69,3 @@ def _few(value: Any) -> Any:
     if isinstance(value, dict) and len(value) > MOST_ENTRIES:
         raise ValueError(f"{len(value)} entries, at most {MOST_ENTRIES} are possible")
     return value
-
-
-__all__ = ["MOST_ENTRIES", "failing_fast", "stop_at_first_errors", "validator_of"]

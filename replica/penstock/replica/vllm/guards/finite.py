@@ -153,6 +153,3 @@ def _parsed(text: str) -> Any:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-__all__ = ["endless", "has_answer"]

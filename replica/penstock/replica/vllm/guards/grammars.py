@@ -130,6 +130,3 @@ def _lark_size(text: str) -> int:
 
 def _number(digits: str | None) -> int:
     return min(int((digits or "0").lstrip("0")[:13] or "0"), _HUGE)
-
-
-__all__ = ["MOST", "size"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.replica.vllm.guards.costs import TooCostly
+from penstock.replica.vllm.guards.costs import NotOffered
 from penstock.replica.vllm.guards.texts import entries, own, text_size
 
 MAX_CHOICES: Final = 16
@@ -60,7 +60,7 @@ class Capacity:
 
 def check(request: Any, several: Sequence[str], capacity: Capacity) -> None:
     """Looks at vLLM's parsed request, whose fields `several` hold one sequence in each entry.
-    Raises `TooCostly`."""
+    Raises `NotOffered`."""
     given = {name: value for name in several if (value := own(request, name)) is not None}
     counts = {name: len(entries(name, value)) for name, value in given.items()}
     _check_sequences(request, counts, capacity.sequences)
@@ -69,14 +69,14 @@ def check(request: Any, several: Sequence[str], capacity: Capacity) -> None:
 
 
 def check_numbers(request: Any, several: Sequence[str], width: int) -> None:
-    """Looks at a request for embeddings of so many numbers each. Raises `TooCostly`."""
+    """Looks at a request for embeddings of so many numbers each. Raises `NotOffered`."""
     given = {name: value for name in several if (value := own(request, name)) is not None}
     counts = {name: len(entries(name, value)) for name, value in given.items()}
     most, wide = most_numbers(request), min(own(request, "dimensions") or width, width)
     wanted = max(counts.values(), default=1) * wide
     if wanted > most:
         field = max(counts, key=lambda name: counts[name])
-        raise TooCostly(
+        raise NotOffered(
             f"{field} asks for {wanted // wide} embeddings of {wide} numbers, {wanted} together; "
             f"one answer holds {MAX_NUMBERS}, or {MAX_PACKED} with encoding_format base64. Send "
             "fewer texts at once.",
@@ -92,13 +92,13 @@ def most_numbers(request: Any) -> int:
 def _check_sequences(request: Any, counts: dict[str, int], most_sequences: int) -> None:
     choices = own(request, "n")
     if choices is not None and choices > MAX_CHOICES:
-        raise TooCostly(f"n is {choices}, at most {MAX_CHOICES} choices are possible.", "n")
+        raise NotOffered(f"n is {choices}, at most {MAX_CHOICES} choices are possible.", "n")
     # Those that pool take one step each; those that generate hold their places.
     most = MAX_INPUTS if choices is None else most_sequences
     wanted = (sum(counts.values()) or 1) * (choices or 1)
     if wanted > most:
         field = max(counts, key=lambda name: counts[name], default="n")
-        raise TooCostly(
+        raise NotOffered(
             f"The request asks for {wanted} sequences, {most} are possible at once; send fewer "
             f"entries in {field}.",
             field,
@@ -108,7 +108,7 @@ def _check_sequences(request: Any, counts: dict[str, int], most_sequences: int) 
 def _check_padding(request: Any, counts: dict[str, int], context: int) -> None:
     padded = (sum(counts.values()) or 1) * context
     if own(request, "padding") == "max_length" and padded > MAX_PADDED:
-        raise TooCostly(
+        raise NotOffered(
             f"With padding max_length the request has {padded} tokens, {context} for each text, at "
             f"most {MAX_PADDED} are possible; send fewer texts at once, or leave padding out.",
             "padding",
@@ -122,31 +122,13 @@ def _check_tokenized(request: Any) -> None:
     elif "return_token_strs" in type(request).model_fields:
         field = "messages" if own(request, "messages") is not None else "prompt"
         if text_size(own(request, field), MAX_TOKENIZED) > MAX_TOKENIZED:
-            raise TooCostly(f"{field} has more than {MAX_TOKENIZED} characters, the limit.", field)
+            raise NotOffered(f"{field} has more than {MAX_TOKENIZED} characters, the limit.", field)
 
 
 def _check_tokens(tokens: list[int]) -> None:
     if len(tokens) > MAX_TOKENS:
-        raise TooCostly(
+        raise NotOffered(
             f"tokens has {len(tokens)} entries, at most {MAX_TOKENS} are possible.", "tokens"
         )
     if tokens and max(tokens) > MAX_TOKEN_ID:
-        raise TooCostly(f"{max(tokens)} is the id of no token.", "tokens")
-
-
-__all__ = [
-    "MAX_CHOICES",
-    "MAX_INPUTS",
-    "MAX_LOGPROBS",
-    "MAX_NUMBERS",
-    "MAX_ON_LOOP",
-    "MAX_PACKED",
-    "MAX_PADDED",
-    "MAX_TOKENIZED",
-    "MAX_TOKENS",
-    "MAX_TOKEN_ID",
-    "Capacity",
-    "check",
-    "check_numbers",
-    "most_numbers",
-]
+        raise NotOffered(f"{max(tokens)} is the id of no token.", "tokens")

@@ -170,6 +170,3 @@ def _repeat(part: _Part, token: re.Match[str]) -> _Part:
 
 def _number(digits: str) -> int:
     return min(int(digits.lstrip("0")[:13] or "0"), _HUGE)
-
-
-__all__ = ["MOST", "size"]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from penstock.replica.vllm.guards.costs import TooCostly
+from penstock.replica.vllm.guards.costs import NotOffered
 
 MAX_TEXT: Final = 1_000_000
 """Characters of one text, or of one conversation with its tools; 1.5 s at the tokenizer."""
@@ -51,7 +51,7 @@ _HOLD_MEDIA: Final = ("messages", "input", "previous_input_messages")
 
 def check(request: Any, body: bytes, several: Sequence[str], context: int) -> None:
     """Looks at vLLM's parsed request, made of `body`, whose fields `several` hold one text in each
-    entry; the model reads `context` tokens. Raises `TooCostly`."""
+    entry; the model reads `context` tokens. Raises `NotOffered`."""
     cut, kept = _cut(request, context)
     most = max(MAX_TEXT, MAX_TEXT_PER_TOKEN * context)
     if cut:
@@ -146,7 +146,7 @@ def _check_pairs(request: Any, alone: Mapping[str, list[int]]) -> None:
     cut = next((name for name in _SIDE_CUTS if own(request, name)), "")
     most = MAX_CUT if cut else MAX_PAIRED
     if total > most:
-        raise TooCostly(
+        raise NotOffered(
             f"{f'With {cut} all' if cut else 'All'} pairs together may have {most} characters, a "
             f"query counted with each of its documents; these have {total}. Send fewer or shorter "
             f"texts at once{f', or leave {cut} out' if cut else ''}.",
@@ -154,14 +154,11 @@ def _check_pairs(request: Any, alone: Mapping[str, list[int]]) -> None:
         )
 
 
-def _too_long(field: str, most: int, *, cut: bool) -> TooCostly:
+def _too_long(field: str, most: int, *, cut: bool) -> NotOffered:
     if cut:
-        return TooCostly(
+        return NotOffered(
             f"With {field} a text may have {most} characters, one of these has more; send less, "
             f"or leave {field} out.",
             field,
         )
-    return TooCostly(f"{field} has a text of more than {most} characters, the limit.", field)
-
-
-__all__ = ["MAX_CUT", "MAX_PAIRED", "MAX_TEXT", "check", "entries", "own", "text_size"]
+    return NotOffered(f"{field} has a text of more than {most} characters, the limit.", field)

@@ -77,6 +77,3 @@ def tensors_of(path: Path) -> tuple[Tensor, ...]:
         length = header_length(file.read(PREFIX_BYTES))
         header = file.read(length)
         return read_header(header, path.stat().st_size - PREFIX_BYTES - length)
-
-
-__all__ = ["look_at", "shapes_of", "tensors_of"]

@@ -127,6 +127,3 @@ class VllmWeights:
         lora = self._requests[name].lora_name
         states = self._llm.output_processor.request_states.values()
         return any(state.lora_name == lora for state in states)
-
-
-__all__ = ["VllmWeights"]

@@ -46,6 +46,3 @@ async def answer(app: App, call: Call, sink: Sink) -> None:
     finally:
         for timer in timers:
             timer.cancel()
-
-
-__all__ = ["answer"]

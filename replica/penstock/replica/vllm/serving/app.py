@@ -20,7 +20,8 @@ from vllm.exceptions import VLLMValidationError
 from penstock.replica.vllm import endpoints
 from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.guards import budgets, costs, limits
-from penstock.replica.vllm.guards.controls import NotOffered, take_over
+from penstock.replica.vllm.guards.controls import take_over
+from penstock.replica.vllm.guards.costs import NotOffered
 from penstock.replica.vllm.guards.fail_fast import stop_at_first_errors
 from penstock.replica.vllm.guards.limits import Capacity
 from penstock.replica.vllm.serving import chat, marks, messages, responses, token_answers
@@ -175,6 +176,3 @@ def _controlled(
         return answer
 
     return controlled
-
-
-__all__ = ["Made", "control", "make_app"]

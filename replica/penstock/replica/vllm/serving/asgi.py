@@ -144,6 +144,3 @@ def _content_type(headers: Any) -> str:
             content_type: str = value.decode().partition(";")[0]
             return content_type
     return ""
-
-
-__all__ = ["App", "Exchange", "Message"]

@@ -65,6 +65,3 @@ class Aside:
         # The work knows the call that it is done for.
         run: Callable[[], T] = partial(copy_context().run, work, *args)
         return await asyncio.get_running_loop().run_in_executor(self.turns, run)
-
-
-__all__ = ["Aside"]

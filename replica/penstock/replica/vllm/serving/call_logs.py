@@ -32,6 +32,3 @@ class WithoutClientsWords(logging.Filter):
         from penstock.replica.vllm.serving.handlers import failure
 
         return failure(error, tap).fault != "client"
-
-
-__all__ = ["WithoutClientsWords"]

@@ -52,6 +52,3 @@ async def _create(request: ChatRequest, raw_request: Request) -> Response:
 def let_tools_be_allowed(router: Any) -> None:
     """Puts a route before vLLM's own that takes such requests."""
     put_first(router, "/v1/chat/completions", _create)
-
-
-__all__ = ["ChatRequest", "let_tools_be_allowed"]

@@ -284,6 +284,3 @@ async def pooled(llm: TappedLLM, text: str, task: str, *, priority: int) -> int:
     except (EngineGenerateError, ValueError) as error:
         raise EngineError(f"the model pools nothing: {error.__cause__ or error}") from error
     return numbers
-
-
-__all__ = ["TappedLLM", "pooled"]

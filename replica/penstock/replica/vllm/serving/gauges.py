@@ -119,6 +119,3 @@ def _nobody_asks(*_: float) -> None:
 
 def _nobody_waits() -> tuple[int, int]:
     return 0, 0
-
-
-__all__ = ["Gauges"]

@@ -114,6 +114,3 @@ class _Late:
             # Starlette's own, that it could not answer any more, names the reason as its cause.
             note(error.__cause__ or error)
             raise
-
-
-__all__ = ["keep_errors"]

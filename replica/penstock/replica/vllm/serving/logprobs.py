@@ -153,6 +153,3 @@ def _slices(values: list[Any]) -> Iterator[str]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-__all__ = ["PutOff", "build_aside", "write_aside", "written"]

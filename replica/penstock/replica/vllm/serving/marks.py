@@ -54,6 +54,3 @@ def _messages(request: Any) -> tuple[str, Sequence[Any]]:
         if name in type(request).model_fields and isinstance(one := getattr(request, name), list):
             return name, one
     return "", ()
-
-
-__all__ = ["Ends", "pinned", "take_off"]

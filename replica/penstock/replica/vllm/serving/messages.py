@@ -189,12 +189,3 @@ async def _told(chunks: AsyncGenerator[str, None], tap: CallTap) -> AsyncGenerat
 
 
 _ERROR: Final = errors.STREAM_ERROR.decode()
-
-__all__ = [
-    "CountTokensRequest",
-    "MessagesRequest",
-    "ends",
-    "let_model_be_missing",
-    "mended",
-    "with_readable_calls",
-]

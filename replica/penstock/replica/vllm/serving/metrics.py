@@ -28,6 +28,3 @@ def exposition() -> str:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Vllms())
     return generate_latest(registry).decode()
-
-
-__all__ = ["exposition"]

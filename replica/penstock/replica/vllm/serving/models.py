@@ -56,6 +56,3 @@ def call_models() -> Iterator[None]:
         yield
     finally:
         app_state.OpenAIServingModels = OpenAIServingModels
-
-
-__all__ = ["CallAdapters", "CallModels", "call_models"]

@@ -94,6 +94,3 @@ def _read(tap: CallTap, maker: Any) -> None:
         handlers.note(RequestValidationError(told, body=value))
     except Exception as error:
         handlers.note(error)
-
-
-__all__ = ["Prepared", "ReadAside", "prepare"]

@@ -146,5 +146,3 @@ async def _count(request: ResponsesRequest, raw_request: Request) -> JSONRespons
 
 
 INPUT_TOKENS: Final = "/v1/responses/input_tokens"
-
-__all__ = ["INPUT_TOKENS", "IncompleteEvent", "count_inputs", "echoed", "ends", "mended"]

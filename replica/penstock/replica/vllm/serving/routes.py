@@ -11,6 +11,3 @@ def put_first(router: Any, path: str, answer: Callable[..., Any]) -> None:
     if any(getattr(route, "path", "") == path for route in router.routes):
         router.add_api_route(path, answer, methods=["POST"], response_model=None)
         router.routes.insert(0, router.routes.pop())
-
-
-__all__ = ["put_first"]

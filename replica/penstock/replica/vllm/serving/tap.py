@@ -271,6 +271,3 @@ def owner() -> Owner:
     """On whose behalf it runs, for who takes turns."""
     tap = CURRENT.get()
     return ("", None) if tap is None else (tap.call.tenant, tap)
-
-
-__all__ = ["CURRENT", "CallTap", "RequestDropped", "owner"]

@@ -65,6 +65,3 @@ def _slices(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-__all__ = ["write_aside"]

@@ -94,6 +94,3 @@ class Forgetting:
             if (tap := CURRENT.get()) is not None:
                 for turns in self._turns:
                     turns.forget(tap)
-
-
-__all__ = ["Forgetting", "tokenize_in_turns"]

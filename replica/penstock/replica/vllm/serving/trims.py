@@ -168,6 +168,3 @@ def _has_media(messages: Iterable[Any]) -> bool:
     contents = [one.get("content") for one in messages if isinstance(one, dict)]
     parts = [part for content in contents if isinstance(content, list) for part in content]
     return any(isinstance(part, dict) and part.get("type") not in _TEXTS for part in parts)
-
-
-__all__ = ["PATHS", "trim_conversations"]

@@ -33,6 +33,3 @@ def settle_amx(cpu: TorchCpu) -> None:
 
 def _no() -> bool:
     return False
-
-
-__all__ = ["TorchCpu", "settle_amx"]

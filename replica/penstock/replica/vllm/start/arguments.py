@@ -282,17 +282,3 @@ def _number(engine_args: Mapping[str, str], key: str, default: float) -> float:
 
 OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads", "large_body_kib", "untested_vllm"))
 """Settings of our own among vLLM's."""
-
-__all__ = [
-    "MODEL_CODE",
-    "OWNED",
-    "OWN_KEYS",
-    "UNIPROC",
-    "Circumstances",
-    "Option",
-    "OwnSettings",
-    "check_early",
-    "command_line",
-    "defaults",
-    "own_settings",
-]

@@ -196,15 +196,3 @@ def _last_exception(traceback: str) -> str:
             break
         message.insert(0, line)
     return " ".join(message)
-
-
-__all__ = [
-    "Causes",
-    "deepest_frame",
-    "exit_cause",
-    "is_indirect",
-    "log_config",
-    "logged_cause",
-    "of_exception",
-    "shortened",
-]

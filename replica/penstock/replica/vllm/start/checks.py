@@ -172,19 +172,3 @@ def read_json(path: Path, who: str) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise CannotLoad(f"{who}: {path} is no JSON object")
     return parsed
-
-
-__all__ = [
-    "TESTED_VLLM",
-    "ModelPlace",
-    "check_device",
-    "check_memory",
-    "check_version",
-    "find_model",
-    "fitting_threads",
-    "free_memory",
-    "longest_context",
-    "read_json",
-    "weight_files",
-    "writes_text",
-]

@@ -22,6 +22,3 @@ def kept_off_what_stays() -> Iterator[None]:
         gc.freeze()
     finally:
         gc.enable()
-
-
-__all__ = ["kept_off_what_stays"]

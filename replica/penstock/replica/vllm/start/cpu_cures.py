@@ -107,6 +107,3 @@ class _PromptRows:
             yield
         finally:
             punica._sampler_indices, punica.indices_len[1] = indices, length
-
-
-__all__ = ["RewindingGenerator", "cure_prompt_logprobs", "cure_seeds"]

@@ -124,14 +124,3 @@ def _die_with(parent: int) -> None:
 # multiprocessing does not yet know the parent then.
 if getattr(multiprocessing.current_process(), "_inheriting", False) and PARENT in os.environ:
     _die_with(int(os.environ[PARENT]))
-
-__all__ = [
-    "FAULTS",
-    "PARENT",
-    "TITLE",
-    "WORKER_MODULES",
-    "die_with_parent",
-    "run_engine_core",
-    "wait_for_work",
-    "write_faults",
-]

@@ -105,13 +105,3 @@ def _cache_directory() -> Path:
     """Where compiled kernels survive a restart."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "penstock"
-
-
-__all__ = [
-    "as_it_is",
-    "log_level",
-    "never_compile",
-    "prepare",
-    "prepare_engine",
-    "root_logger_kept",
-]

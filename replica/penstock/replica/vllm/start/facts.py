@@ -60,6 +60,3 @@ def _samples(path: Path) -> Iterable[bytes]:
             yield file.read(_SAMPLE)
         file.seek(max(0, size - _SAMPLE))
         yield file.read()
-
-
-__all__ = ["config_hash", "model_version"]

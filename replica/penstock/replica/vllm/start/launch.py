@@ -281,6 +281,3 @@ def _own_process_target() -> Iterator[None]:
         yield
     finally:
         EngineCoreProc.run_engine_core = original
-
-
-__all__ = ["Launched", "Launcher", "Order", "options_of"]

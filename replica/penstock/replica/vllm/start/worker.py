@@ -29,5 +29,3 @@ if current_platform.is_cpu():
 
     cure_seeds()
     cure_prompt_logprobs()
-
-__all__ = ["Extension"]

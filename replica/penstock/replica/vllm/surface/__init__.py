@@ -104,6 +104,3 @@ _LOOKS: Final[dict[str, Callable[[Any, list[str]], list[str]]]] = {
     "{": _attributes,
     "[": _keys,
 }
-
-
-__all__ = ["TOUCH_POINTS", "check", "moved"]

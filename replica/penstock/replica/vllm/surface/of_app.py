@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from penstock.replica.vllm.surface.values import Stage, Touch
@@ -11,10 +12,11 @@ _CHAT: Final = "vllm.entrypoints.openai.chat_completion"
 _RESPONSES: Final = "vllm.entrypoints.openai.responses"
 _ANTHROPIC: Final = "vllm.entrypoints.anthropic"
 _RENDERER: Final = "vllm.renderers.base:BaseRenderer"
+_app: Final = partial(Touch, Stage.APP)
+_pooling: Final = partial(Touch, Stage.POOLING)
 
 OF_APP: Final = (
-    Touch(
-        Stage.APP,
+    _app(
         (
             "vllm.entrypoints.launchers.app:build_app(args, supported_tasks, model_config)",
             "vllm.entrypoints.launchers.api_server.app_state:init_app_state"
@@ -32,8 +34,7 @@ OF_APP: Final = (
         "`app.state.server` to stop",
         _STABLE,
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             "vllm.entrypoints.openai.chat_completion.serving:OpenAIServingChat"
             ".create_chat_completion(request, raw_request)",
@@ -51,8 +52,7 @@ OF_APP: Final = (
         "they get the parsed request: there it gets the call's controls, and limits are looked at",
         "vLLM has a hook for requests between parsing and serving",
     ),
-    Touch(
-        Stage.POOLING,
+    _pooling(
         (
             "vllm.entrypoints.pooling.factories:init_pooling_state{serving_embedding, "
             "serving_scores, serving_classification, serving_pooling}",
@@ -61,8 +61,7 @@ OF_APP: Final = (
         "the same for what pools: the objects themselves are called",
         "vLLM has a hook for requests between parsing and serving",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             "vllm.entrypoints.openai.models.serving:OpenAIServingModels.is_base_model(model_name)",
             "vllm.entrypoints.openai.models.serving:OpenAIServingModels.model_name(lora_request)",
@@ -74,8 +73,7 @@ OF_APP: Final = (
         "the call says which weights and which name, whatever the body's `model` is",
         "vLLM takes the model of a request from a header, or from whoever calls it",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             "vllm.entrypoints.serve.engine.serving:BaseServing.create_error_response(message)",
             "vllm.renderers.online_renderer:OnlineRenderer.create_error_response(message)",
@@ -84,8 +82,7 @@ OF_APP: Final = (
         "the exception is taken before it becomes prose",
         "vLLM's errors carry their class and field to the answer",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             f"{_CHAT}.api_router:create_chat_completion(request, raw_request)",
             f"{_CHAT}.protocol:ChatCompletionRequest",
@@ -95,8 +92,7 @@ OF_APP: Final = (
         "a choice among allowed tools; what a message's answer is made of",
         "vLLM takes `allowed_tools`",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             f"{_ANTHROPIC}.api_router:create_messages(request, raw_request)",
             f"{_ANTHROPIC}.api_router:count_tokens(request, raw_request)",
@@ -112,8 +108,7 @@ OF_APP: Final = (
         "which message of a chat is which of the client's",
         "vLLM's `/v1/messages` passes Anthropic's own clients",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             f"{_RESPONSES}.protocol:ResponseCompletedEvent",
             f"{_RESPONSES}.protocol:ResponsesRequest",
@@ -128,8 +123,7 @@ OF_APP: Final = (
         "short, the count of an input's tokens; which message of a chat is which item",
         "vLLM's `/v1/responses` has them",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             f"{_CHAT}.serving:OpenAIServingChat.chat_completion_full_generator"
             "(request, result_generator)",
@@ -142,8 +136,7 @@ OF_APP: Final = (
         "answers with many log probabilities are built beside the loop",
         "vLLM builds them beside its loop",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             "vllm.entrypoints.serve.engine.protocol:ErrorResponse{error}",
             "vllm.entrypoints.serve.tokenize.protocol:TokenizeRequest",
@@ -154,8 +147,7 @@ OF_APP: Final = (
         "answers of a million tokens are written in slices beside the loop",
         "vLLM writes them so",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             f"{_RENDERER}{{_executor, _tokenize_prompt_async, _can_produce_offsets, "
             "_build_tokens_prompt, get_tokenizer}",
@@ -167,8 +159,7 @@ OF_APP: Final = (
         "tenants take turns at the tokenizer, long texts in pieces",
         "vLLM's tokenizer takes turns between requests",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             f"{_RENDERER}.render_chat_async(conversations, chat_params, tok_params, *, "
             "skip_mm_cache)",
@@ -179,8 +170,7 @@ OF_APP: Final = (
         "a conversation that is too long loses its oldest turns, counted in the engine's tokens",
         "the gateway counts tokens, or vLLM trims turns",
     ),
-    Touch(
-        Stage.APP,
+    _app(
         (
             "fastapi._compat:ModelField{_type_adapter}",
             "starlette.datastructures:State{_state}",
@@ -191,5 +181,3 @@ OF_APP: Final = (
         "FastAPI lets an app give its own validators",
     ),
 )
-
-__all__ = ["OF_APP"]

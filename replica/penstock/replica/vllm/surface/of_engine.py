@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from penstock.replica.vllm.surface.values import Stage, Touch
@@ -10,10 +11,10 @@ _STABLE: Final = "vLLM calls it stable, or serves by another way in this process
 _CLI: Final = "vllm.entrypoints.launchers.cli_args:make_arg_parser(parser)"
 _ENGINE_ERRORS: Final = "vllm.v1.engine.exceptions"
 _PROCESSOR: Final = "vllm.v1.engine.output_processor:OutputProcessor"
+_engine: Final = partial(Touch, Stage.ENGINE)
 
 OF_ENGINE: Final = (
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm:__version__",
             "vllm.platforms:current_platform",
@@ -22,23 +23,20 @@ OF_ENGINE: Final = (
         "which vLLM it is, and whether it runs on a CPU",
         "never; both are vLLM's public face",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (_CLI, "vllm.utils.argparse_utils:FlexibleArgumentParser"),
         ("start/launch.py", "start/preload.py", "exports/setting_names.py"),
         "engine settings are vLLM's flags, and its app takes their namespace; the parser's "
         "`_actions` say which flags there are",
         "the app can be built from a config, and vLLM lists its settings",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         ("argparse:ArgumentParser{_actions}",),
         ("start/launch.py",),
         "the list of vLLM's flags",
         "vLLM lists its settings",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.engine.arg_utils:AsyncEngineArgs.from_cli_args",
             "vllm.engine.arg_utils:AsyncEngineArgs.create_engine_config(usage_context)",
@@ -48,8 +46,7 @@ OF_ENGINE: Final = (
         "flags to a config",
         _STABLE,
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.v1.engine.async_llm:AsyncLLM.from_vllm_config"
             "(vllm_config, *, usage_context, stat_loggers, disable_log_stats)",
@@ -64,15 +61,13 @@ OF_ENGINE: Final = (
         "noticed; the logger of this module is kept silent at the end",
         "vLLM tells of its processes and of their end",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         ("vllm.v1.engine.core:EngineCoreProc.run_engine_core",),
         ("start/launch.py", "start/preload.py", "start/engine_process.py"),
         "the engine's process begins in our code, so that it dies with the replica",
         "vLLM's engine dies with the process that started it",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.v1.engine.utils:get_mp_context()",
             "vllm.utils.system_utils:set_process_title(name)",
@@ -83,16 +78,14 @@ OF_ENGINE: Final = (
         "asks for one `Process` by keywords",
         "vLLM forks its engine by itself where that is safe, or imports in a second",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         ("vllm.v1.executor.uniproc_executor:UniProcExecutor",),
         ("start/arguments.py", "start/preload.py"),
         'on a CPU "uni" means "mp", a second process and 5 s of start; by its path it is what it '
         "says",
         'the CPU platform takes "uni" as it is',
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.v1.engine.async_llm:AsyncLLM.generate"
             "(prompt, sampling_params, request_id, *, priority)",
@@ -111,8 +104,7 @@ OF_ENGINE: Final = (
         "the engine",
         "vLLM has hooks around a request, and a queue that knows tenants",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.v1.engine.async_llm:AsyncLLM._run_output_handler",
             "vllm.v1.engine.async_llm:AsyncLLM{output_handler}",
@@ -126,8 +118,7 @@ OF_ENGINE: Final = (
         "what is in the engine, from when to when, and what ended the taking of its outputs",
         "vLLM tells when a request enters and leaves its engine, and why it stopped",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.v1.engine.output_processor:RequestState{request_id, parent_req, prompt_len, "
             "num_cached_tokens, detokenizer, logprobs_processor, is_prefilling, lora_name}",
@@ -144,8 +135,7 @@ OF_ENGINE: Final = (
         "tokens, ends and times of a call, also of one that failed",
         "vLLM tells all of it with the end of each request, failed ones too",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.v1.metrics.loggers:AggregateStatLoggerBase.record"
             "(scheduler_stats, iteration_stats, mm_cache_stats, engine_idx)",
@@ -161,8 +151,7 @@ OF_ENGINE: Final = (
         "the load, once a step, without making Prometheus' text of it",
         _STABLE,
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.v1.engine.logprobs:LogprobsProcessor._update_prompt_logprobs"
             "(prompt_logprobs_tensors)",
@@ -172,8 +161,7 @@ OF_ENGINE: Final = (
         "ten thousands of log probabilities are made beside the loop",
         "vLLM makes them beside its loop",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             f"{_ENGINE_ERRORS}:EngineDeadError",
             f"{_ENGINE_ERRORS}:EngineGenerateError",
@@ -188,8 +176,7 @@ OF_ENGINE: Final = (
         "errors are told by what they are, not by their words",
         "never; they are how vLLM tells",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.lora.request:LoRARequest(lora_name, lora_int_id, lora_path)",
             "vllm.v1.engine.async_llm:AsyncLLM.add_lora(lora_request)",
@@ -201,8 +188,7 @@ OF_ENGINE: Final = (
         "and path (`_gen_lora_extra_hash_keys`)",
         "vLLM takes adapters by digest, and says when one is not used",
     ),
-    Touch(
-        Stage.ENGINE,
+    _engine(
         (
             "vllm.envs:environment_variables[VLLM_WORKER_MULTIPROC_METHOD, VLLM_MAX_N_SEQUENCES, "
             "VLLM_NO_USAGE_STATS, VLLM_ALLOW_RUNTIME_LORA_UPDATING, "
@@ -215,5 +201,3 @@ OF_ENGINE: Final = (
         "there are flags for it",
     ),
 )
-
-__all__ = ["OF_ENGINE"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from penstock.replica.vllm.surface.values import Stage, Touch
@@ -9,10 +10,11 @@ from penstock.replica.vllm.surface.values import Stage, Touch
 _CHAT: Final = "vllm.entrypoints.openai.chat_completion"
 _RESPONSES: Final = "vllm.entrypoints.openai.responses"
 _ANTHROPIC: Final = "vllm.entrypoints.anthropic"
+_worker: Final = partial(Touch, Stage.WORKER)
+_writing: Final = partial(Touch, Stage.WRITING)
 
 OF_WORKER: Final = (
-    Touch(
-        Stage.WORKER,
+    _worker(
         (
             "vllm.v1.worker.cpu_worker:CPUWorker",
             "vllm.model_executor.models.llama",
@@ -21,8 +23,7 @@ OF_WORKER: Final = (
         "a forked engine imports them while it waits",
         "vLLM forks its engine by itself",
     ),
-    Touch(
-        Stage.WORKER,
+    _worker(
         (
             "vllm.v1.worker.gpu_input_batch:CachedRequestState{generator, sampling_params}",
             "vllm.v1.worker.gpu_input_batch:CachedRequestState.__post_init__",
@@ -31,8 +32,7 @@ OF_WORKER: Final = (
         "a seed and a prompt longer than a step end the CPU build",
         "`test_killers.py` passes without the cure",
     ),
-    Touch(
-        Stage.WORKER,
+    _worker(
         (
             "vllm.v1.worker.gpu_model_runner:GPUModelRunner._get_prompt_logprobs_dict"
             "(hidden_states, num_scheduled_tokens)",
@@ -46,15 +46,13 @@ OF_WORKER: Final = (
         "log probabilities of a prompt beside adapters end the CPU build",
         "`test_killers.py` passes without the cure",
     ),
-    Touch(
-        Stage.WORKER,
+    _worker(
         ("torch.cpu:_is_amx_tile_supported()", "torch.cpu:_init_amx()"),
         ("start/amx.py",),
         "the kernel's leave for AMX is asked for before kernels use it",
         "torch or vLLM asks",
     ),
-    Touch(
-        Stage.WRITING,
+    _writing(
         (
             f"{_ANTHROPIC}.protocol",
             f"{_CHAT}.protocol",
@@ -71,5 +69,3 @@ OF_WORKER: Final = (
         "vLLM's own description names them by endpoint",
     ),
 )
-
-__all__ = ["OF_WORKER"]

@@ -31,5 +31,3 @@ def table() -> str:
 
 if __name__ == "__main__":
     sys.stdout.write(table())
-
-__all__ = ["table"]

@@ -26,6 +26,3 @@ class Touch:
     users: tuple[str, ...]
     why: str
     until: str
-
-
-__all__ = ["Stage", "Touch"]
