@@ -34,12 +34,12 @@ def beside(work: Callable[[], None]) -> Iterator[None]:
         working = threads.submit(work)
         try:
             yield
+            working.result()
         except BaseException:
             for process in _beside:
                 if process.returncode is None:
                     os.killpg(process.pid, signal.SIGTERM)
             raise
-        working.result()
 
 
 def run_step(
