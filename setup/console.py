@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+
+_beside: list[subprocess.Popen[str]] = []  # the command that a step runs beside others
 
 
 class SetupError(Exception):
@@ -15,7 +22,24 @@ class SetupError(Exception):
 
 def say(text: str) -> None:
     """One line of progress."""
-    print(f"\N{BULLET} {text}", flush=True)
+    line = "\r\x1b[2K" if sys.stdout.isatty() else ""  # where another step shows how far it is
+    print(f"{line}\N{BULLET} {text}", flush=True)
+
+
+@contextmanager
+def beside(work: Callable[[], None]) -> Iterator[None]:
+    """Does `work`, whose commands run without a live line, while the block's steps run. Raises what
+    either raises; the commands end where the block fails."""
+    with ThreadPoolExecutor(1) as threads:
+        working = threads.submit(work)
+        try:
+            yield
+            working.result()
+        except BaseException:
+            for process in _beside:
+                if process.returncode is None:
+                    os.killpg(process.pid, signal.SIGTERM)
+            raise
 
 
 def run_step(
@@ -50,11 +74,13 @@ def run_logged(
     cwd: Path | None,
 ) -> int:
     """The exit code of a command whose output goes to `log`; its last line on a terminal."""
-    live = sys.stdout.isatty()
+    first = threading.current_thread() is threading.main_thread()
+    live = first and sys.stdout.isatty()
     if not live:
         say(title)
-    with log.open("w") as out:
-        process = subprocess.Popen(
+    with (
+        log.open("w") as out,
+        subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,  # what asks gets no answer instead of holding set-up for ever
             stdout=subprocess.PIPE,
@@ -63,7 +89,11 @@ def run_logged(
             errors="replace",
             env=env,
             cwd=cwd,
-        )
+            start_new_session=not first,  # a Ctrl-C comes to it by `beside`
+        ) as process,
+    ):
+        if not first:
+            _beside[:] = [process]
         assert process.stdout is not None
         for line in process.stdout:
             out.write(line)
@@ -71,4 +101,4 @@ def run_logged(
                 print(f"\r\x1b[2K\N{BULLET} {title}: {line.strip()[:80]}", end="", flush=True)
     if live:
         print("\r\x1b[2K", end="")
-    return process.wait()
+    return process.returncode

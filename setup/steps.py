@@ -11,13 +11,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import builds
 import clients
 import python_env
 import system_packages
 import vllm_build
-from console import SetupError, say
+from console import SetupError, beside, say
 from places import LOGS, ROOT
 
 
@@ -36,14 +37,19 @@ def prepare(purpose: str, engine: str) -> None:
     if purpose == "clients":
         system += system_packages.CLIENTS
     system_packages.ensure(system, LOGS, os.geteuid())
-    python_env.ensure(tuple(locks), LOGS)
     builds.forget_foreign(ROOT)
-    builds.extension(LOGS)
+    with beside(partial(build_programs, purpose)):
+        python_env.ensure(tuple(locks), LOGS)
+        builds.extension(LOGS)
+    if purpose == "clients":
+        clients.ensure(LOGS)
+
+
+def build_programs(purpose: str) -> None:
+    """What is compiled without any Python package."""
     builds.gateway("release", LOGS)
     if purpose in ("test", "bench"):
         builds.bench_programs(LOGS)
-    if purpose == "clients":
-        clients.ensure(LOGS)
 
 
 @contextmanager

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+# What collecting makes is no garbage (`pytest_collection_finish`).
+gc.disable()
+
 # A busy machine is no failure: how long one example takes is not what property tests are about.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # A change fails for what it changes: with the same examples each time. `tests/long` has others.
@@ -16,17 +19,24 @@ settings.register_profile("penstock", settings.get_profile("random"), derandomiz
 settings.load_profile("penstock")
 
 
+_ON_ONE_SYSTEM = {f"tests/e2e/test_{name}.py" for name in ("openapi", "real_adapters", "sdk")}
+"""Which files share a system that takes long to start (`shared_real`)."""
+
+
 def group_of(nodeid: str) -> str:
     """Which tests stay together when several workers share them (`-n 2`).
 
     A file stays whole, for its module's fixtures; so do the contracts, for the replica that they
-    share, and all that start vLLM, since an engine wants the machine's memory and cores to itself.
+    share, the SDKs, for their system, and all that start vLLM, since an engine wants the machine's
+    memory and cores to itself.
     """
     path, _, test = nodeid.partition("::")
     folder = path.rpartition("/")[0]
     if folder.startswith("tests/replica/vllm") or (folder == "tests/contracts" and "vllm" in test):
         return "vllm"
-    return folder if folder == "tests/contracts" else path
+    if path in _ON_ONE_SYSTEM:
+        return "one system"
+    return folder if folder in ("tests/contracts", "tests/clients/sdk") else path
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -63,3 +73,4 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()

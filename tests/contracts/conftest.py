@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.fakes import bedrock_server, openai_server
@@ -64,6 +67,23 @@ def replica(
             agent.offer(name, random_adapter(directory, seed), directory)
         with running_replica(log, *arguments, within=170, agent=agent) as process:
             yield process
+            _ends_with_all_it_started(process)
+
+
+def _ends_with_all_it_started(replica: ReplicaProcess) -> None:
+    started = psutil.Process(replica.process.pid).children(recursive=True)
+    replica.signal(signal.SIGTERM)
+    assert replica.ended(within=20).code == 0
+    deadline = time.monotonic() + 5
+    while left := [process for process in started if _lives(process)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.02)
+
+
+def _lives(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 @pytest.fixture

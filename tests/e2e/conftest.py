@@ -25,6 +25,13 @@ def two_simulated(folder: Path) -> Iterator[System]:
         yield system
 
 
+@pytest.fixture(scope="session")
+def shared_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """The default model on real vLLM for who leaves it as it was: `group_of` names those files."""
+    with running(tmp_path_factory.mktemp("shared"), within=180) as system:
+        yield system
+
+
 @pytest.fixture(scope="module")
 def real(folder: Path) -> Iterator[System]:
     """The default model on real vLLM, as `make serve` starts it."""

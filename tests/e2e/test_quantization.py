@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from penstock.evals.main import app
 from tests.e2e.system import System, eventually
-from tests.fakes.int8_model import int8_model
 
 pytestmark = [pytest.mark.vllm, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -51,6 +50,8 @@ def compared(system: System, name: str, folder: Path) -> tuple[int, Any]:
 def test_int8_passes_in_every_slice_and_with_a_broken_layer_fails_in_every_slice(
     real: System, folder: Path
 ) -> None:
+    from tests.fakes.int8_model import int8_model  # it needs torch, which nobody else here does
+
     found = {}
     for name, broken in (("int8", None), ("int8-broken", 1)):
         deployed(real, name, int8_model(folder / f"{name}-model", broken_layer=broken))

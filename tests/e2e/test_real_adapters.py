@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,29 @@ MINE = [f"own{number}@1" for number in range(1, 7)]
 SHIPPED = {"pirate": "pirate@1", "json": "json@1"}
 
 
+@pytest.fixture
+def real(shared_real: System, folder: Path) -> Iterator[System]:
+    """A system with four slots, two of them pinned, and six adapters of the test's own."""
+    _pin(shared_real, pinned=True)
+    for name in MINE:
+        register(shared_real, MODEL, name, made(folder, name))
+    yield shared_real
+    for name in MINE:
+        shared_real.change("DELETE", f"adapters/{name}")
+    _pin(shared_real, pinned=False)
+
+
+def _pin(system: System, *, pinned: bool) -> None:
+    for alias, target in SHIPPED.items():
+        system.change("PUT", f"aliases/{MODEL}/{alias}", {"target": target, "pinned": pinned})
+
+
 @pytest.mark.vllm
 async def test_eight_adapters_over_two_free_slots_all_answer_from_their_own_weights(
-    real: System, folder: Path
+    real: System,
 ) -> None:
-    """Two of the four slots are pinned; six adapters take turns in the others, beside the base."""
+    """Six adapters take turns in the slots that are not pinned, beside the base."""
     before = {replica["pid"] for replica in real.replicas()}
-    for alias, target in SHIPPED.items():
-        real.change("PUT", f"aliases/{MODEL}/{alias}", {"target": target, "pinned": True})
-    for name in MINE:
-        register(real, MODEL, name, made(folder, name))
     names = [*SHIPPED.values(), *MINE]
     async with client_of(real) as client:
         words = await own_words(client, MODEL, names)

@@ -19,8 +19,6 @@ from tests.e2e.shadow_verdicts import (
     signalled,
 )
 from tests.e2e.system import System, eventually
-from tests.fakes.bent_adapter import bent_adapter
-from tests.fakes.slow_model import slow_model
 
 pytestmark = [pytest.mark.vllm, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -38,6 +36,8 @@ def questions(**fields: object) -> list[dict[str, object]]:
 @pytest.fixture(scope="module")
 def slow(real: System, folder: Path) -> str:
     """A deployment that says the same as the model, and takes longer."""
+    from tests.fakes.slow_model import slow_model  # it needs torch, which nobody else here does
+
     spec = {"name": "slow", "model": str(slow_model(folder / "slow", idle_layers=12))}
     real.change("POST", "deployments", spec)
     eventually(lambda: pids(real, "slow"), within=180, what="the slow one is ready")
@@ -46,6 +46,8 @@ def slow(real: System, folder: Path) -> str:
 
 def adapter(system: System, folder: Path, name: str, token: str, raised: float) -> str:
     """A candidate: the model with an adapter that raises the token's logit."""
+    from tests.fakes.bent_adapter import bent_adapter  # likewise
+
     made = bent_adapter(folder / name, token, raised, PROMPTS[:8])
     register(system, MODEL, f"{name}@1", made)
     return f"{MODEL}:{name}@1"

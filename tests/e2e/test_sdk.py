@@ -27,9 +27,9 @@ CHATS: list[Any] = [
 
 
 @pytest.fixture(scope="module")
-def client(real: System) -> openai.OpenAI:
+def client(shared_real: System) -> openai.OpenAI:
     """The plain SDK, as a user sets it up."""
-    return openai.OpenAI(base_url=real.base_url, api_key="none", max_retries=0, timeout=60)
+    return openai.OpenAI(base_url=shared_real.base_url, api_key="none", max_retries=0, timeout=60)
 
 
 @pytest.fixture(scope="module")

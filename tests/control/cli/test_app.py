@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.control.cli.app import app
+from penstock.control.main import command_line
 
 VERBS = (
     "serve",
@@ -53,6 +54,14 @@ def test_every_verb_has_help_with_an_example(runner: CliRunner, verb: str) -> No
     assert reply.exit_code == 0
     assert f"penstock {verb}" in reply.output
     assert "Example" in reply.output
+
+
+@pytest.mark.parametrize("verb", ["serve", "head", "node"])
+def test_a_verb_whose_process_stays_is_the_same_without_the_others(
+    runner: CliRunner, verb: str
+) -> None:
+    asked = [verb, "-h"]
+    assert runner.invoke(command_line(verb), asked).output == runner.invoke(app, asked).output
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from penstock.control.admin.rollout.models import (
     ReplicaModel,
     SpecModel,
 )
-from penstock.control.admin.version_api import VersionModel
+from penstock.control.admin.version_models import VersionModel
 from penstock.control.errors import CannotStart, InvalidInput, Unavailable
 from penstock.control.serving.children import Child
 from penstock.control.serving.options import Adapter, ServeOptions

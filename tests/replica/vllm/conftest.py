@@ -1,4 +1,4 @@
-"""One real engine for all tests that only ask: starting one costs some 15 s."""
+"""Real engines for all tests that only ask: starting one costs some 15 s."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from penstock.replica.values import AdapterSource
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.start.environment import root_logger_kept
 from tests.fakes.adapter_weights import FakeContents
+from tests.replica.vllm.pooling import Pooler
 
 ADAPTERS = (
     AdapterSource("pirate@1", "penstock-mini/pirate"),
@@ -49,3 +50,10 @@ async def engine() -> AsyncIterator[VllmEngine]:
         await engine.stop()
     left = set(psutil.Process().children(recursive=True)) - before
     assert [p for p in left if "resource_tracker" not in " ".join(p.cmdline())] == []
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def embedder() -> AsyncIterator[Pooler]:
+    """penstock-embed as a user names it."""
+    async with Pooler("penstock-embed") as pooler:
+        yield pooler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fastapi import APIRouter, Depends, FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
 
 from penstock.control.admin.adapters.aliases_api import AliasesApi
@@ -15,7 +15,6 @@ from penstock.control.admin.fleet.gateways_api import gateways_api
 from penstock.control.admin.fleet.lists_api import lists_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
 from penstock.control.admin.middleware import AdminMiddleware
-from penstock.control.admin.parameters import known_parameters
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
 from penstock.control.admin.rollout.deployments_api import DeploymentsApi
@@ -51,46 +50,39 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
     )
     install_problems(app)
     app.add_middleware(AdminMiddleware, tokens=services.tokens, hosts=hosts)
-    app.include_router(live_api(services, version))
-    app.include_router(_resources(services, version))
+    for router in (live_api(services, version), *_resources(services, version)):
+        app.router.routes.extend(router.routes)
     made = app.openapi
     app.openapi = lambda: with_problems(made())  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
-def _resources(services: AdminServices, version: str) -> APIRouter:
+def _resources(services: AdminServices, version: str) -> list[APIRouter]:
     """Everything below /admin/v1."""
-    api = APIRouter(
-        prefix="/admin/v1",
-        dependencies=[Depends(known_parameters)],
-        responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Failed"}},
-    )
-    deployments = DeploymentsApi(
-        services.cluster, services.clock, services.traffic, services.spend.today
-    )
-    api.include_router(deployments.router())
-    api.include_router(spend_api(services.cluster, services.store, services.clock))
-    api.include_router(trial_api(TrialManager(services.cluster, services.replicas)))
-    api.include_router(lists_api(services.cluster))
-    api.include_router(nodes_api(services.cluster, services.clock))
-    api.include_router(gateways_api(services.gateways))
-    aliases = AliasManager(services.cluster, services.routes, services.clock)
-    api.include_router(AdaptersApi(services.adapters, services.adapter_scratch).router())
-    api.include_router(adapter_policy_api(services.adapters))
-    api.include_router(AliasesApi(aliases).router())
-    api.include_router(quarantine_api(Quarantine(services.cluster)))
-    tenants = TenantManager(services.cluster, services.clock)
-    api.include_router(TenantsApi(tenants).router())
-    api.include_router(keys_api(tenants, services.clock))
-    api.include_router(access_api(tenants))
-    api.include_router(usage_api(services.store, tenants, services.clock))
-    shadows = ShadowManager(services.cluster, services.clock)
-    compared = ShadowsApi(shadows, services.comparisons, services.store, services.clock)
-    api.include_router(compared.router())
-    recordings = RecordingManager(services.cluster, services.clock)
-    api.include_router(RecordingsApi(recordings, services.recorded).router())
-    api.include_router(audit_api(services.store))
-    api.include_router(tokens_api(services.tokens))
-    api.include_router(version_api(services, version))
-    api.include_router(status_api(services.problems))
-    return api
+    cluster, clock, store = services.cluster, services.clock, services.store
+    aliases = AliasManager(cluster, services.routes, clock)
+    tenants = TenantManager(cluster, clock)
+    shadows = ShadowManager(cluster, clock)
+    recordings = RecordingManager(cluster, clock)
+    return [
+        DeploymentsApi(cluster, clock, services.traffic, services.spend.today).router(),
+        spend_api(cluster, store, clock),
+        trial_api(TrialManager(cluster, services.replicas)),
+        lists_api(cluster),
+        nodes_api(cluster, clock),
+        gateways_api(services.gateways),
+        AdaptersApi(services.adapters, services.adapter_scratch).router(),
+        adapter_policy_api(services.adapters),
+        AliasesApi(aliases).router(),
+        quarantine_api(Quarantine(cluster)),
+        TenantsApi(tenants).router(),
+        keys_api(tenants, clock),
+        access_api(tenants),
+        usage_api(store, tenants, clock),
+        ShadowsApi(shadows, services.comparisons, store, clock).router(),
+        RecordingsApi(recordings, services.recorded).router(),
+        audit_api(store),
+        tokens_api(services.tokens),
+        version_api(services, version),
+        status_api(services.problems),
+    ]

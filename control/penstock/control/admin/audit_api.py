@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Viewer
+from penstock.control.admin.resources import resources
 from penstock.control.managers.cluster_store import SEEN
 from penstock.control.store.store import AuditEntry, Document, Store
 
@@ -52,7 +53,7 @@ class AuditPage(BaseModel):
 
 def audit_api(store: Store) -> APIRouter:
     """Read by anybody with a token."""
-    router = APIRouter(prefix="/audit", tags=["audit"])
+    router = resources("/audit", tag="audit")
 
     @router.get("")
     async def list_audit(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,11 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from penstock.control.admin.brake import PERIOD
+from penstock.control.admin.refusals import place, refusal
 from penstock.control.errors import PenstockError
-from penstock.control.state.providers.secret_texts import looks_secret, names_secret
-
-# There is no value, or its name is what is wrong.
-_WITHOUT_VALUE = ("missing", "extra_forbidden", "json_invalid")
 
 log = logging.getLogger(__name__)
 
@@ -81,24 +76,6 @@ async def _invalid(_: Request, error: Exception) -> JSONResponse:
     lines = (f"{place(e['loc'][1:]) or 'body'}: {refusal(e)}" for e in found)
     detail = "; ".join(lines).encode("utf-8", "backslashreplace").decode()
     return problem(status, "invalid", detail)
-
-
-def place(loc: Iterable[int | str]) -> str:
-    """Where it is wrong, as callers name it: without the names that pydantic gives to the types of
-    which a value may be one, such as "list[str]"."""
-    return ".".join(str(part) for part in loc if "[" not in str(part))
-
-
-def refusal(error: Mapping[str, Any]) -> str:
-    """What pydantic says is wrong, with the value that was given where it is short, and nobody's
-    secret."""
-    value, message = error["input"], str(error["msg"])
-    plain = value is None or isinstance(value, str | int | float)
-    if not plain or error["type"] in _WITHOUT_VALUE or looks_secret(str(value)):
-        return message
-    if any(names_secret(str(part)) for part in error["loc"]):
-        return message
-    return f"{message}, not {reprlib.repr(value)}"
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:

@@ -5,30 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Viewer
-from penstock.control.admin.fields import one_of
-from penstock.control.state.problems import Problem, ProblemKind
-
-
-class ProblemModel(BaseModel):
-    """One thing that is wrong."""
-
-    kind: str = one_of(*ProblemKind)
-    subject: str = Field(description="what it is wrong with")
-    text: str = Field(description="for a person: what is wrong, and what to do")
-
-
-class ClusterStatusModel(BaseModel):
-    """How the cluster is."""
-
-    problems: list[ProblemModel] = Field(description="empty: all is well")
+from penstock.control.admin.resources import resources
+from penstock.control.admin.status_models import ClusterStatusModel, ProblemModel
+from penstock.control.state.problems import Problem
 
 
 def status_api(problems: Callable[[], Sequence[Problem]]) -> APIRouter:
     """For whoever watches the cluster."""
-    router = APIRouter(tags=["cluster"])
+    router = resources(tag="cluster")
 
     @router.get("/status")
     async def get_status(_: Viewer) -> ClusterStatusModel:

@@ -2,40 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Viewer
+from penstock.control.admin.resources import resources
 from penstock.control.admin.services import AdminServices
-
-
-class LiveModel(BaseModel):
-    """What anybody may know."""
-
-    version: str
-    snapshot_version: int = Field(description="of the routes that gateways are told")
-
-
-class RefusedModel(BaseModel):
-    """Who is not let in."""
-
-    who: str = Field(description="kind, id and address")
-    why: str
-    since: datetime
-
-
-class VersionModel(LiveModel):
-    """What answers here."""
-
-    cluster: str = Field(description="id, epoch and revision of the store")
-    held: str = Field(description="why this head holds still; empty: it is in command")
-    routes_withheld: str = Field(description="why gateways are not told the newest routes")
-    refused: list[RefusedModel] = Field(
-        description="node agents and gateways that ask to be let in, and are not"
-    )
-    unreadable: list[str] = Field(description="documents of the store that were skipped")
+from penstock.control.admin.version_models import LiveModel, RefusedModel, VersionModel
 
 
 def live_api(services: AdminServices, version: str) -> APIRouter:
@@ -52,7 +24,7 @@ def live_api(services: AdminServices, version: str) -> APIRouter:
 
 def version_api(services: AdminServices, version: str) -> APIRouter:
     """For whoever has a token."""
-    router = APIRouter(tags=["head"])
+    router = resources(tag="head")
 
     @router.get("/version")
     async def get_version(_: Viewer) -> VersionModel:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
-from typing import Annotated
-
-import typer
-
 from penstock.control.cli.adapters.aliases import alias
 from penstock.control.cli.adapters.verbs import adapters
 from penstock.control.cli.backup import backup, restore
@@ -17,6 +12,7 @@ from penstock.control.cli.recording.replaying import replay
 from penstock.control.cli.recording.verbs import record
 from penstock.control.cli.rollout.deployments import change_settings, delete, deploy, scale
 from penstock.control.cli.rollout.trying import spend, try_out
+from penstock.control.cli.root import without_verbs
 from penstock.control.cli.routing.quarantine import quarantine
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
@@ -26,32 +22,7 @@ from penstock.control.cli.tenancy.tenants import tenants
 from penstock.control.cli.tenancy.tokens import tokens
 from penstock.control.cli.tenancy.usage import usage
 
-app = typer.Typer(
-    name="penstock",
-    help="An OpenAI-compatible gateway for teams that serve their own LLMs.",
-    epilog="Start here: penstock serve",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"penstock {metadata.version('penstock')}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """An OpenAI-compatible gateway for teams that serve their own LLMs."""
-
+app = without_verbs()
 
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="Looking")(status)

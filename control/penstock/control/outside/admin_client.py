@@ -14,11 +14,11 @@ from penstock.control.admin.rollout.models import (
     SpecModel,
     TokenModel,
 )
-from penstock.control.admin.rollout.trial_api import TrialModel
-from penstock.control.admin.routing.quarantine_api import SuspectModel
-from penstock.control.admin.status_api import ClusterStatusModel
+from penstock.control.admin.rollout.trial_models import TrialModel
+from penstock.control.admin.routing.quarantine_models import SuspectModel
+from penstock.control.admin.status_models import ClusterStatusModel
 from penstock.control.admin.tenancy.spend_models import SpendModel
-from penstock.control.admin.version_api import VersionModel
+from penstock.control.admin.version_models import VersionModel
 from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
 from penstock.control.outside.admin_transport import quote, token_in

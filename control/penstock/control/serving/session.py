@@ -20,7 +20,7 @@ from penstock.control.admin.rollout.models import (
     ReplicaModel,
     SpecModel,
 )
-from penstock.control.admin.version_api import VersionModel
+from penstock.control.admin.version_models import VersionModel
 from penstock.control.errors import (
     CannotStart,
     InvalidInput,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from penstock.control.admin.problems import place, refusal
+from penstock.control.admin.refusals import place, refusal
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.declared.fields import named
 from penstock.control.declared.listing import typed

@@ -1,4 +1,7 @@
-"""What a sample says of all prompts like it, with how sure it is. Pure; the only user of scipy."""
+"""What a sample says of all prompts like it, with how sure it is. Pure; the only user of scipy.
+
+That is imported where it computes: it takes two seconds of a core, and most only want the values.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
-
-import numpy
-from scipy import stats
 
 RESAMPLES: Final = 4999
 _BATCH: Final = 500  # resamples at a time: what bounds the memory of large datasets
@@ -37,6 +37,8 @@ def share(hits: int, count: int, confidence: float) -> Interval | None:
     """A share of a whole, by Wilson's interval; None where nothing was counted."""
     if not count:
         return None
+    from scipy import stats
+
     found = stats.binomtest(hits, count).proportion_ci(confidence, method="wilson")
     value = hits / count
     return Interval(min(found.low, value), value, max(found.high, value), count)
@@ -76,10 +78,17 @@ def mean_ratio(
 
 def chance_of(wins: int, losses: int) -> float | None:
     """How likely so uneven a count is where neither is better (the sign test, two-sided)."""
-    return float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else None
+    if not wins + losses:
+        return None
+    from scipy import stats
+
+    return float(stats.binomtest(wins, wins + losses).pvalue)
 
 
 def _bootstrap(values: Sequence[float], confidence: float, seed: int) -> tuple[float, float]:
+    import numpy
+    from scipy import stats
+
     found = stats.bootstrap(
         (numpy.asarray(values, dtype=float),),
         numpy.mean,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.control.admin.rollout.models import DeploymentModel
-from penstock.control.admin.status_api import ProblemModel
+from penstock.control.admin.status_models import ProblemModel
 from penstock.control.cli.fleet.status import (
     DEPLOYMENT_COLUMNS,
     GATEWAY_COLUMNS,

@@ -16,71 +16,36 @@ import pytest_asyncio
 
 from penstock.replica.calls.answers import events_of
 from penstock.replica.reporting.health import Health
-from penstock.replica.values import EngineError, EngineFacts, EngineKind
-from penstock.replica.vllm.engine import VllmEngine
+from penstock.replica.values import EngineError, EngineKind
 from penstock.replica.vllm.guards.limits import MAX_INPUTS
 from penstock.replica.vllm.guards.texts import MAX_CUT
 from tests.replica.vllm.inputs import entering_requests
-from tests.replica.vllm.talking import Answer, ask, call, until
+from tests.replica.vllm.pooling import Pooler
+from tests.replica.vllm.talking import ask, call, until
 
 pytestmark = [
     pytest.mark.vllm,
-    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.asyncio(loop_scope="session"),
     # torch says so of itself while vLLM loads its pooling layers.
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
 ]
 
 EMBEDDINGS = "/v1/embeddings"
-_TEXT = "word " * 100  # nearly as long as the model takes
+_TEXT = "word " * 100  # nearly as long as the smaller model takes
 _LONG = "a" * (MAX_CUT + 1)
 _TOKENIZER = ("/detokenize", "/tokenize")
 
 
-class Started:
-    """An engine with what it said of itself."""
-
-    def __init__(self, **settings: str) -> None:
-        wanted = {"runner": "pooling", "max_model_len": "256"} | settings
-        self.engine = VllmEngine("penstock-mini", "pooler", (), wanted)
-        self.facts: EngineFacts
-
-    async def __aenter__(self) -> Started:
-        self.facts = await self.engine.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.engine.stop()
-
-    async def ask(self, path: str, **fields: Any) -> Answer:
-        """What it answers to a request of these fields."""
-        return await ask(self.engine, json.dumps(fields).encode(), path, model="pooler")
-
-    def texts(self) -> int:
-        """How many the engine has. Its load tells of those alone that take more than one step."""
-        return len(self.engine.launched.llm.output_processor.request_states)
-
-    async def has_texts(self) -> None:
-        """Waits until the first of a list is there."""
-        await until(lambda: self.texts() > 0, "the texts are in the engine")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def embedder() -> AsyncIterator[Started]:
-    """penstock-mini made to give its last hidden state as an embedding, of two sizes."""
-    sizes = '{"matryoshka_dimensions": [32, 192]}'
-    async with Started(convert="embed", hf_overrides=sizes) as started:
-        yield started
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def judge() -> AsyncIterator[Started]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def judge() -> AsyncIterator[Pooler]:
     """A model of one class, as rerankers are, with weights by chance."""
     one = '{"num_labels": 1}'
-    async with Started(convert="classify", hf_overrides=one, load_format="dummy") as started:
-        yield started
+    settings = {"runner": "pooling", "convert": "classify", "max_model_len": "256"}
+    async with Pooler("penstock-mini", **settings, hf_overrides=one, load_format="dummy") as judge:
+        yield judge
 
 
-async def test_an_embedder_serves_what_embeddings_can_do(embedder: Started) -> None:
+async def test_an_embedder_serves_what_embeddings_can_do(embedder: Pooler) -> None:
     assert embedder.facts.endpoints == (
         *_TOKENIZER[:1],
         "/pooling",
@@ -91,7 +56,7 @@ async def test_an_embedder_serves_what_embeddings_can_do(embedder: Started) -> N
     )
 
 
-async def test_a_model_of_one_class_serves_scores_and_classes(judge: Started) -> None:
+async def test_a_model_of_one_class_serves_scores_and_classes(judge: Pooler) -> None:
     assert judge.facts.endpoints == (
         "/classify",
         *_TOKENIZER[:1],
@@ -103,7 +68,7 @@ async def test_a_model_of_one_class_serves_scores_and_classes(judge: Started) ->
 
 
 async def test_what_the_model_cannot_do_is_refused_and_another_replica_may_be_asked(
-    embedder: Started,
+    embedder: Pooler,
 ) -> None:
     failed = (await embedder.ask("/v1/chat/completions", messages=[])).failed
     assert (failed.status, failed.code, failed.param) == (400, "unsupported_endpoint", "model")
@@ -111,22 +76,22 @@ async def test_what_the_model_cannot_do_is_refused_and_another_replica_may_be_as
     assert EMBEDDINGS in failed.message
 
 
-async def test_an_embedding_is_the_same_in_both_encodings(embedder: Started) -> None:
+async def test_an_embedding_is_the_same_in_both_encodings(embedder: Pooler) -> None:
     plain = await embedder.ask(EMBEDDINGS, input=["Hello", "A river"])
     packed = await embedder.ask(EMBEDDINGS, input=["Hello", "A river"], encoding_format="base64")
-    assert plain.json["model"] == "pooler"
+    assert plain.json["model"] == "penstock-embed"
     for one, other in zip(plain.json["data"], packed.json["data"], strict=True):
         unpacked = base64.b64decode(other["embedding"])
         numbers = struct.unpack(f"<{len(unpacked) // 4}f", unpacked)
         assert list(numbers) == pytest.approx(one["embedding"], abs=1e-5)
 
 
-async def test_an_embedding_can_be_cut_to_one_of_the_models_sizes(embedder: Started) -> None:
+async def test_an_embedding_can_be_cut_to_one_of_the_models_sizes(embedder: Pooler) -> None:
     answer = await embedder.ask(EMBEDDINGS, input="Hello", dimensions=32)
     assert len(answer.json["data"][0]["embedding"]) == 32
 
 
-async def test_usage_is_told_as_the_answer_tells_it(embedder: Started) -> None:
+async def test_usage_is_told_as_the_answer_tells_it(embedder: Pooler) -> None:
     answer = await embedder.ask(EMBEDDINGS, input=["Hello", "A river"])
     assert answer.finished.prompt_tokens == answer.json["usage"]["prompt_tokens"] > 0
     assert (answer.finished.completion_tokens, answer.finished.finish_reasons) == (0, ())
@@ -152,7 +117,7 @@ async def test_usage_is_told_as_the_answer_tells_it(embedder: Started) -> None:
     ],
 )
 async def test_hostile_values_are_the_clients_fault(
-    embedder: Started, path: str, fields: dict[str, Any]
+    embedder: Pooler, path: str, fields: dict[str, Any]
 ) -> None:
     failed = (await embedder.ask(path, **fields)).failed
     assert (failed.status, failed.fault, failed.retryable) == (400, "client", False)
@@ -160,7 +125,7 @@ async def test_hostile_values_are_the_clients_fault(
 
 
 async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
-    embedder: Started,
+    embedder: Pooler,
 ) -> None:
     fields = {
         "input": "Hello",
@@ -179,7 +144,7 @@ async def test_the_engine_gets_the_calls_controls_and_none_of_the_clients(
     assert one.prompt.keys() & fields.keys() == {"cache_salt"}
 
 
-async def test_a_client_that_leaves_takes_its_texts_out_of_the_engine(embedder: Started) -> None:
+async def test_a_client_that_leaves_takes_its_texts_out_of_the_engine(embedder: Pooler) -> None:
     content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
     answering = events_of(embedder.engine.answer, call(content, EMBEDDINGS))
     async with aclosing(answering):
@@ -191,7 +156,7 @@ async def test_a_client_that_leaves_takes_its_texts_out_of_the_engine(embedder: 
     assert (await embedder.ask(EMBEDDINGS, input="Hello")).finished
 
 
-async def test_a_refused_list_leaves_no_text_at_the_tokenizer(embedder: Started) -> None:
+async def test_a_refused_list_leaves_no_text_at_the_tokenizer(embedder: Pooler) -> None:
     turns = embedder.engine.launched.llm.renderer._executor._inner
     texts = ["word " * 5000, *[_TEXT] * (MAX_INPUTS - 1)]
     assert (await embedder.ask(EMBEDDINGS, input=texts)).failed.status == 400
@@ -199,7 +164,7 @@ async def test_a_refused_list_leaves_no_text_at_the_tokenizer(embedder: Started)
     assert (await embedder.ask(EMBEDDINGS, input="Hello")).finished
 
 
-async def test_one_long_list_leaves_room_for_others(embedder: Started) -> None:
+async def test_one_long_list_leaves_room_for_others(embedder: Pooler) -> None:
     content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
     async with asyncio.TaskGroup() as tasks:
         long = tasks.create_task(ask(embedder.engine, content, EMBEDDINGS))
@@ -212,7 +177,7 @@ async def test_one_long_list_leaves_room_for_others(embedder: Started) -> None:
     assert len(long.result().json["data"]) == MAX_INPUTS
 
 
-async def test_pairs_are_scored_and_documents_ranked(judge: Started) -> None:
+async def test_pairs_are_scored_and_documents_ranked(judge: Pooler) -> None:
     documents = ["a river", "a gateway", "tea"]
     scores = await judge.ask("/v1/score", queries="water", documents=documents)
     ranks = await judge.ask("/v1/rerank", query="water", documents=documents, top_n=2)
@@ -223,25 +188,25 @@ async def test_pairs_are_scored_and_documents_ranked(judge: Started) -> None:
     assert scores.finished.prompt_tokens == scores.json["usage"]["prompt_tokens"]
 
 
-async def test_texts_are_classified(judge: Started) -> None:
+async def test_texts_are_classified(judge: Pooler) -> None:
     answer = await judge.ask("/classify", input=["Hello", "tea"])
     assert [one["num_classes"] for one in answer.json["data"]] == [1, 1]
-    assert answer.json["model"] == "pooler"
+    assert answer.json["model"] == "penstock-mini"
     assert answer.finished.prompt_tokens == answer.json["usage"]["prompt_tokens"]
 
 
-async def test_pooling_gives_what_the_model_gives(judge: Started) -> None:
+async def test_pooling_gives_what_the_model_gives(judge: Pooler) -> None:
     answer = await judge.ask("/pooling", input="Hello")
     assert len(answer.json["data"][0]["data"]) == 1
 
 
-async def test_a_text_to_be_cut_is_bounded_where_it_would_be_a_long_one(embedder: Started) -> None:
+async def test_a_text_to_be_cut_is_bounded_where_it_would_be_a_long_one(embedder: Pooler) -> None:
     failed = (await embedder.ask(EMBEDDINGS, input=_LONG, truncate_prompt_tokens=8)).failed
     assert (failed.status, failed.param) == (400, "truncate_prompt_tokens")
     assert (await embedder.ask(EMBEDDINGS, input=_LONG[:-1], truncate_prompt_tokens=8)).finished
 
 
-async def test_an_embedder_is_well_when_numbers_come_out(embedder: Started) -> None:
+async def test_an_embedder_is_well_when_numbers_come_out(embedder: Pooler) -> None:
     assert embedder.engine.kind() is EngineKind.VECTORS
     assert await embedder.engine.pool("Hello") > 16
     verdict = await Health(embedder.engine, "embedder").deep()
@@ -249,17 +214,16 @@ async def test_an_embedder_is_well_when_numbers_come_out(embedder: Started) -> N
     assert verdict.latency_us > 0
 
 
-async def test_an_embedder_that_is_stopped_while_it_hangs_ends_its_calls(
-    embedder: Started,
+async def test_an_engine_that_pools_and_is_stopped_while_it_hangs_ends_its_calls(
+    judge: Pooler,
 ) -> None:
-    manager = embedder.engine.launched.llm.engine_core.resources.engine_manager
-    content = json.dumps({"input": [_TEXT] * MAX_INPUTS}).encode()
+    manager = judge.engine.launched.llm.engine_core.resources.engine_manager
     async with asyncio.TaskGroup() as tasks:
-        asked = tasks.create_task(ask(embedder.engine, content, EMBEDDINGS))
-        await embedder.has_texts()
+        asked = tasks.create_task(judge.ask("/classify", input=[_TEXT] * MAX_INPUTS))
+        await judge.has_texts()
         psutil.Process(manager.processes[0].pid).suspend()
-        await embedder.engine.stop()
+        await judge.engine.stop()
     assert asked.result().failed.code == "engine_killed"
     with pytest.raises(EngineError):
-        await embedder.engine.pool("Hello")
-    assert not (await Health(embedder.engine, "embedder").deep()).ok
+        await judge.engine.pool("Hello")
+    assert not (await Health(judge.engine, "judge").deep()).ok

@@ -10,6 +10,7 @@ from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.preconditions import IfMatch, IfNoneMatch, check_tag
+from penstock.control.admin.resources import resources
 from penstock.control.managers.adapters.aliases import AliasManager, OnlyIf
 
 
@@ -21,7 +22,7 @@ class AliasesApi:
 
     def router(self) -> APIRouter:
         """The handlers on their paths."""
-        router = APIRouter(prefix="/aliases", tags=["adapters"])
+        router = resources("/aliases", tag="adapters")
         router.get("")(self.list_aliases)
         one = "/{deployment}/{alias}"
         router.get(one)(self.get_alias)

@@ -24,6 +24,7 @@ from penstock.control.admin.adapters.models import (
 from penstock.control.admin.auth import Operator, Viewer, check_role
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import Paged
+from penstock.control.admin.resources import resources
 from penstock.control.errors import NotFound
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.state.adapters.whereabouts import whereabouts
@@ -42,7 +43,7 @@ class AdaptersApi:
 
     def router(self) -> APIRouter:
         """The handlers on their paths."""
-        router = APIRouter(prefix="/adapters", tags=["adapters"])
+        router = resources("/adapters", tag="adapters")
         router.get("")(self.list_adapters)
         router.post("", responses=or_created(AdapterModel), openapi_extra=REGISTRATION)(
             self.register_adapter
@@ -155,7 +156,7 @@ class AdaptersApi:
 
 def adapter_policy_api(adapters: AdapterManager) -> APIRouter:
     """The handlers of /adapter-policy."""
-    router = APIRouter(prefix="/adapter-policy", tags=["adapters"])
+    router = resources("/adapter-policy", tag="adapters")
 
     @router.get("")
     async def get_policy(_: Viewer) -> AdapterPolicyModel:

@@ -7,6 +7,7 @@ from typing import Protocol
 from fastapi import APIRouter
 
 from penstock.control.admin.auth import Operator
+from penstock.control.admin.resources import resources
 from penstock.control.admin.rollout.models import GatewayModel
 from penstock.control.errors import Code, NotFound
 from penstock.control.state.cluster import Gateway
@@ -21,7 +22,7 @@ class GatewayReplacer(Protocol):
 
 def gateways_api(gateways: GatewayReplacer | None) -> APIRouter:
     """The verbs of gateways; None: this head runs none."""
-    router = APIRouter(prefix="/gateways", tags=["cluster"])
+    router = resources("/gateways", tag="cluster")
 
     @router.post("/{gateway_id}/replace")
     async def replace_gateway(gateway_id: str, _: Operator) -> GatewayModel:

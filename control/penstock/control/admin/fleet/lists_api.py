@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.parameters import Paged
+from penstock.control.admin.resources import resources
 from penstock.control.admin.rollout.models import GatewayModel, NodeModel, ReplicaModel
 from penstock.control.managers.cluster import Cluster
 from penstock.control.state.routing.doubts import doubts_in
@@ -13,7 +14,7 @@ from penstock.control.state.routing.doubts import doubts_in
 
 def lists_api(cluster: Cluster) -> APIRouter:
     """The lists that are only read."""
-    router = APIRouter(tags=["cluster"])
+    router = resources(tag="cluster")
 
     @router.get("/replicas")
     async def list_replicas(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from penstock.control.admin.auth import Operator
+from penstock.control.admin.resources import resources
 from penstock.control.admin.rollout.models import NodeModel
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.node_drain import drain_node, forget_node
@@ -14,7 +15,7 @@ from penstock.control.supervision.clock import Clock
 
 def nodes_api(cluster: ClusterStore, clock: Clock) -> APIRouter:
     """What operators may ask of a node."""
-    router = APIRouter(prefix="/nodes", tags=["cluster"])
+    router = resources("/nodes", tag="cluster")
 
     async def drained(node_id: str, who: str, *, draining: bool) -> NodeModel:
         author = Author(who, f"{'drain' if draining else 'use'} node {node_id}")

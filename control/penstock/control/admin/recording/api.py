@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from penstock.control.admin.auth import Operator, Viewer, sets
 from penstock.control.admin.parameters import DryRun, Paged
 from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
+from penstock.control.admin.resources import resources
 from penstock.control.managers.recording.recordings import RecordingManager
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.recordings import Recording
@@ -48,7 +49,7 @@ class RecordingsApi:
 
     def router(self) -> APIRouter:
         """The handlers on their paths."""
-        router = APIRouter(prefix="/recordings", tags=["recordings"])
+        router = resources("/recordings", tag="recordings")
         router.get("")(self.list_recordings)
         router.post("", status_code=status.HTTP_201_CREATED)(self.start_recording)
         router.get("/{name}")(self.get_recording)

@@ -19,6 +19,7 @@ from penstock.control.admin.preconditions import (
     check_put,
     etag,
 )
+from penstock.control.admin.resources import resources
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.admin.rollout.models import (
     DeploymentModel,
@@ -61,7 +62,7 @@ class DeploymentsApi:
 
     def router(self) -> APIRouter:
         """The handlers on their paths."""
-        router = APIRouter(prefix="/deployments", tags=["deployments"])
+        router = resources("/deployments", tag="deployments")
         router.get("")(self.list_deployments)
         router.post("", status_code=status.HTTP_201_CREATED)(self.create_deployment)
         router.get("/{name}")(self.get_deployment)

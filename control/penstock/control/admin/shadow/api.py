@@ -10,6 +10,7 @@ from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer, sets
 from penstock.control.admin.parameters import DryRun, Paged
+from penstock.control.admin.resources import resources
 from penstock.control.admin.shadow.models import (
     ShadowMadeModel,
     ShadowModel,
@@ -51,7 +52,7 @@ class ShadowsApi:
 
     def router(self) -> APIRouter:
         """The handlers on their paths."""
-        router = APIRouter(prefix="/shadows", tags=["shadows"])
+        router = resources("/shadows", tag="shadows")
         router.get("")(self.list_shadows)
         router.post("", status_code=status.HTTP_201_CREATED)(self.create_shadow)
         router.get("/{name}")(self.get_shadow)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Response, status
 
 from penstock.control.admin.auth import Operator, Viewer, sets
 from penstock.control.admin.parameters import Paged
+from penstock.control.admin.resources import resources
 from penstock.control.admin.tenancy.tenant_models import (
     AccessModel,
     CreatedKeyModel,
@@ -28,7 +29,7 @@ SetsAccess = Annotated[Token, sets(Access)]
 
 def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
     """Seen by anybody with a token, made and revoked by operators."""
-    router = APIRouter(prefix="/tenants/{tenant_id}/keys", tags=["tenants"])
+    router = resources("/tenants/{tenant_id}/keys", tag="tenants")
 
     @router.get("")
     async def list_keys(tenant_id: str, _: Viewer, page: Paged) -> list[KeyModel]:
@@ -71,7 +72,7 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
 
 def access_api(tenants: TenantManager) -> APIRouter:
     """Whether requests without a key are answered."""
-    router = APIRouter(prefix="/access", tags=["tenants"])
+    router = resources("/access", tag="tenants")
 
     @router.get("")
     async def get_access(_: Viewer) -> AccessModel:

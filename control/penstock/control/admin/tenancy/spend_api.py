@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from penstock.control.admin.auth import Viewer
+from penstock.control.admin.resources import resources
 from penstock.control.admin.tenancy.spend_models import SpendModel
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.store.usage import UsageStore
@@ -20,7 +21,7 @@ Days = Annotated[int, Query(ge=1, le=MOST_DAYS, description="that are shown, tod
 
 def spend_api(cluster: ClusterStore, store: UsageStore, clock: Clock) -> APIRouter:
     """Read by anybody with a token; a second behind what gateways reported."""
-    router = APIRouter(prefix="/deployments", tags=["deployments"])
+    router = resources("/deployments", tag="deployments")
 
     @router.get("/{name}/spend")
     async def get_spend(name: str, _: Viewer, days: Days = 30) -> SpendModel:

@@ -16,6 +16,7 @@ from penstock.control.admin.preconditions import (
     check_put,
     etag,
 )
+from penstock.control.admin.resources import resources
 from penstock.control.admin.tenancy.tenant_models import NewTenant, TenantModel, TenantSpecModel
 from penstock.control.managers.tenancy.tenants import TenantManager
 from penstock.control.state.tenancy.tenants import Tenant, TenantSpec
@@ -32,7 +33,7 @@ class TenantsApi:
 
     def router(self) -> APIRouter:
         """The handlers on their paths."""
-        router = APIRouter(prefix="/tenants", tags=["tenants"])
+        router = resources("/tenants", tag="tenants")
         router.get("")(self.list_tenants)
         router.post("", status_code=status.HTTP_201_CREATED)(self.create_tenant)
         router.get("/{tenant_id}")(self.get_tenant)

@@ -6,13 +6,14 @@ from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.auth import Admin
 from penstock.control.admin.parameters import Paged
+from penstock.control.admin.resources import resources
 from penstock.control.admin.rollout.models import CreatedTokenModel, NewToken, TokenModel
 from penstock.control.managers.tenancy.tokens import TokenManager
 
 
 def tokens_api(tokens: TokenManager) -> APIRouter:
     """All for role admin."""
-    router = APIRouter(prefix="/tokens", tags=["tokens"])
+    router = resources("/tokens", tag="tokens")
 
     @router.get("")
     async def list_tokens(_: Admin, page: Paged) -> list[TokenModel]:

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from penstock.control.admin.auth import Viewer
+from penstock.control.admin.resources import resources
 from penstock.control.admin.tenancy.tenant_models import UsageModel
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.tenancy.tenants import TenantManager
@@ -27,7 +28,7 @@ Last = Annotated[
 
 def usage_api(store: UsageStore, tenants: TenantManager, clock: Clock) -> APIRouter:
     """Read by anybody with a token; a second behind what gateways reported."""
-    router = APIRouter(tags=["tenants"])
+    router = resources(tag="tenants")
 
     @router.get("/usage")
     async def get_usage(_: Viewer, first: First = None, last: Last = None) -> UsageModel:

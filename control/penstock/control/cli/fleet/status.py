@@ -16,8 +16,8 @@ from penstock.control.admin.rollout.models import (
     NodeModel,
     ReplicaModel,
 )
-from penstock.control.admin.status_api import ProblemModel
-from penstock.control.admin.version_api import VersionModel
+from penstock.control.admin.status_models import ProblemModel
+from penstock.control.admin.version_models import VersionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.money import dollars

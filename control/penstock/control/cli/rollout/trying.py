@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.admin.rollout.trial_api import TrialModel
+from penstock.control.admin.rollout.trial_models import TrialModel
 from penstock.control.admin.tenancy.spend_models import SpendModel, SpentDayModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say, say_json

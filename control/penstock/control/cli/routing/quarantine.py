@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.admin.routing.quarantine_api import SuspectModel
+from penstock.control.admin.routing.quarantine_models import SuspectModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_list
 from penstock.control.cli.options import AsJson
