@@ -19,6 +19,7 @@ from penstock.control.admin.parameters import known_parameters
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
 from penstock.control.admin.rollout.deployments_api import DeploymentsApi
+from penstock.control.admin.rollout.revisions_api import RevisionsApi
 from penstock.control.admin.rollout.trial_api import trial_api
 from penstock.control.admin.routing.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
@@ -69,6 +70,7 @@ def _resources(services: AdminServices, version: str) -> APIRouter:
         services.cluster, services.clock, services.traffic, services.spend.today
     )
     api.include_router(deployments.router())
+    api.include_router(RevisionsApi(deployments).router())
     api.include_router(spend_api(services.cluster, services.store, services.clock))
     api.include_router(trial_api(TrialManager(services.cluster, services.replicas)))
     api.include_router(lists_api(services.cluster))
