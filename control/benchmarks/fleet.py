@@ -34,10 +34,10 @@ from penstock.control.state.rollout.deployment import (
     Deployment,
     DeploymentName,
     DeploymentSpec,
-    Template,
     created,
 )
 from penstock.control.state.rollout.placing import replica_of
+from penstock.control.state.rollout.template import Template
 from penstock.control.state.tenancy.tenancy import Tenancy
 from penstock.control.state.tenancy.tenants import ApiKey, Tenant, TenantSpec
 from penstock.control.store.sqlite import SqliteStore

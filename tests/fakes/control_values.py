@@ -21,12 +21,12 @@ from penstock.control.state.rollout.deployment import (
     Deployment,
     DeploymentName,
     DeploymentSpec,
-    Template,
     created,
-    template_digest,
 )
 from penstock.control.state.rollout.placing import replica_of
 from penstock.control.state.rollout.replacing import Deadlines
+from penstock.control.state.rollout.revision import served
+from penstock.control.state.rollout.template import Template, template_digest
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -56,6 +56,11 @@ DIGEST = template_digest(spec().template)
 def deployment(of: DeploymentSpec | None = None, *, uid: str = UID) -> Deployment:
     """A deployment that was just created."""
     return created(of or spec(), NOON, uid=uid)
+
+
+def in_service(known: Deployment) -> Deployment:
+    """A deployment whose revision has served."""
+    return replace(known, revisions=served(known.revisions))
 
 
 async def contradict(cluster: ClusterStore) -> None:

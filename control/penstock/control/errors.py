@@ -31,6 +31,7 @@ class Code(StrEnum):
 
     NOT_FOUND = "not-found", 404, "what was named does not exist"
     UNKNOWN_DEPLOYMENT = "unknown-deployment", 404, "no deployment has this name"
+    UNKNOWN_REVISION = "unknown-revision", 404, "the deployment keeps no revision of this number"
     UNKNOWN_NODE = "unknown-node", 404, "no node agent of this id has registered"
     UNKNOWN_REPLICA = "unknown-replica", 404, "no replica has this id"
     UNKNOWN_GATEWAY = "unknown-gateway", 404, "this head runs no gateway of this id"
@@ -49,6 +50,7 @@ class Code(StrEnum):
     ADAPTER_TAKEN = "adapter-taken", 409, "the `name@version` means other bytes, or did once"
     ADAPTER_IN_USE = "adapter-in-use", 409, "an alias names the adapter version"
     NOT_PROMOTED = "not-promoted", 409, "the adapter version cannot come to that state, or not yet"
+    NOTHING_TO_UNDO = "nothing-to-undo", 409, "no earlier revision of the deployment served"
     NOT_TESTABLE = "not-testable", 409, "nothing that a test could ask, or no replica is to be"
     GATEWAY_NOT_REPLACED = "gateway-not-replaced", 409, "the next one fails, or is on its way"
 

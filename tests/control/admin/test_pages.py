@@ -47,6 +47,7 @@ async def test_every_list_that_grows_with_a_cluster_has_pages(admin: Admin) -> N
         "/adapters/{adapter}/replicas",
         "/adapters/{adapter}/evidence",
         "/aliases/{deployment}/{alias}/history",
+        "/deployments/{name}/revisions",
     }, "of one thing alone"
 
 

@@ -30,7 +30,8 @@ from penstock.control.rpc.server import serve_rpc
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.pings import Ping
 from penstock.control.state.fleet.replica import FailedAdapter, ReplicaAddress, ReplicaState
-from penstock.control.state.rollout.deployment import Template, created, template_digest
+from penstock.control.state.rollout.deployment import created
+from penstock.control.state.rollout.template import Template, template_digest
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.tenancy.prices import Prices

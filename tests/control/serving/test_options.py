@@ -22,11 +22,8 @@ from penstock.control.serving.options import (
     resolve_model,
 )
 from penstock.control.settings import reachable
-from penstock.control.state.rollout.deployment import (
-    DeploymentName,
-    DeploymentSpec,
-    Template,
-)
+from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec
+from penstock.control.state.rollout.template import Template
 from tests.fakes.control_errors import raises_code
 
 

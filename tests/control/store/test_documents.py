@@ -11,6 +11,8 @@ import pytest
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import FailedAdapter
+from penstock.control.state.rollout.deployment import changed
+from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.tenancy.spend import Budgets
@@ -19,7 +21,7 @@ from penstock.control.state.tenancy.tenants import ApiKey, TenantSpec, created_t
 from penstock.control.store.documents import changes_between, view_of
 from penstock.control.store.migration import migrations
 from penstock.control.store.store import Contents, Document, Stored
-from tests.fakes.control_values import MINI, NOON, deployment, replica, spec
+from tests.fakes.control_values import MINI, NOON, deployment, in_service, replica, spec
 
 ADAPTERS_OF_NEWER_HEADS = (
     "adapter_digests",
@@ -102,3 +104,11 @@ def test_a_key_that_has_lost_its_end_is_not_read_as_one_that_never_ends() -> Non
     damaged = view_of(stored(view, without=("expires_at",)), NOON)
     assert damaged.tenancy.keys == {}
     assert damaged.unreadable == ("api_key 'k': ValueError: expires_at is missing",)
+
+
+def test_revisions_are_known_to_the_next_head_and_those_of_an_older_one_begin() -> None:
+    known = changed(in_service(deployment()), spec(model="b"), NOON, Origin("bob", "faster"))
+    view = ClusterView().with_deployment(known)
+    assert view_of(stored(view), NOON).deployments[MINI].revisions == known.revisions
+    old = view_of(stored(view, without=("revisions", "restart_generation")), NOON)
+    assert [each.number for each in old.deployments[MINI].revisions] == [known.generation + 1]

@@ -18,6 +18,7 @@ from penstock.control.admin.middleware import AdminMiddleware
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
 from penstock.control.admin.rollout.deployments_api import DeploymentsApi
+from penstock.control.admin.rollout.revisions_api import RevisionsApi
 from penstock.control.admin.rollout.trial_api import trial_api
 from penstock.control.admin.routing.quarantine_api import quarantine_api
 from penstock.control.admin.services import AdminServices
@@ -60,12 +61,14 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
 def _resources(services: AdminServices, version: str) -> list[APIRouter]:
     """Everything below /admin/v1."""
     cluster, clock, store = services.cluster, services.clock, services.store
+    deployments = DeploymentsApi(cluster, clock, services.traffic, services.spend.today)
     aliases = AliasManager(cluster, services.routes, clock)
     tenants = TenantManager(cluster, clock)
     shadows = ShadowManager(cluster, clock)
     recordings = RecordingManager(cluster, clock)
     return [
-        DeploymentsApi(cluster, clock, services.traffic, services.spend.today).router(),
+        deployments.router(),
+        RevisionsApi(deployments).router(),
         spend_api(cluster, store, clock),
         trial_api(TrialManager(cluster, services.replicas)),
         lists_api(cluster),

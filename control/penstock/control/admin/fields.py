@@ -20,5 +20,6 @@ def one_of(*values: str) -> Any:
     return Field(json_schema_extra={"enum": [str(value) for value in values]})
 
 
-Text = Annotated[StrictStr, Field(max_length=4096), AfterValidator(_printable)]
+Printable = Annotated[StrictStr, AfterValidator(_printable)]
+Text = Annotated[Printable, Field(max_length=4096)]
 Count = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]

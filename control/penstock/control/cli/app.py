@@ -11,6 +11,7 @@ from penstock.control.cli.processes import head, node
 from penstock.control.cli.recording.replaying import replay
 from penstock.control.cli.recording.verbs import record
 from penstock.control.cli.rollout.deployments import change_settings, delete, deploy, scale
+from penstock.control.cli.rollout.rollouts import rollout
 from penstock.control.cli.rollout.trying import spend, try_out
 from penstock.control.cli.root import without_verbs
 from penstock.control.cli.routing.quarantine import quarantine
@@ -36,6 +37,7 @@ app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_option
 app.command("set", rich_help_panel="Changing")(change_settings)
 for verb in (delete, drain, replace):
     app.command(rich_help_panel="Changing")(verb)
+app.add_typer(rollout, name="rollout", rich_help_panel="Changing")
 app.add_typer(nodes, name="nodes", rich_help_panel="Changing")
 app.add_typer(adapters, name="adapters", rich_help_panel="Changing")
 app.add_typer(alias, name="alias", rich_help_panel="Changing")

@@ -193,3 +193,10 @@ TakeOver = Annotated[
         " says what it does not know, and makes them follow. For once, after a restored backup.",
     ),
 ]
+
+Reason = Annotated[
+    str, typer.Option(help="Why: kept with what is changed, for those who look later.")
+]
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Follow it until all replicas are ready; 1 where it fails.")
+]

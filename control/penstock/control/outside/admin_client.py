@@ -23,6 +23,7 @@ from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
 from penstock.control.outside.admin_transport import quote, token_in
 from penstock.control.outside.recording_client import RecordingClient
+from penstock.control.outside.rollout_client import RolloutClient, reason_header
 from penstock.control.outside.shadow_client import ShadowClient
 from penstock.control.outside.tenant_client import TenantClient
 from penstock.control.state.tenancy.tokens import Role
@@ -33,7 +34,7 @@ REPLACE_TIMEOUT = timedelta(seconds=45)
 TEST_TIMEOUT = timedelta(seconds=100)
 
 
-class AdminClient(TenantClient, AdapterClient, ShadowClient, RecordingClient):
+class AdminClient(TenantClient, AdapterClient, ShadowClient, RecordingClient, RolloutClient):
     """Every resource of the API; how calls fail, `AdminTransport` says."""
 
     async def version(self) -> VersionModel:
@@ -69,26 +70,30 @@ class AdminClient(TenantClient, AdapterClient, ShadowClient, RecordingClient):
         return self.read(reply, DeploymentModel)
 
     async def put_deployment(
-        self, name: str, spec: SpecModel, *, over: DeploymentModel | None
+        self, name: str, spec: SpecModel, *, over: DeploymentModel | None, reason: str = ""
     ) -> DeploymentModel:
         """Creates a deployment, or makes `over`, as it was read, what this spec says."""
         match = {"if-match": f"{over.generation}-{over.uid}"} if over else {"if-none-match": "*"}
+        headers = match | reason_header(reason)
         reply = await self.call(
-            "PUT", f"/deployments/{quote(name)}", json=spec.model_dump(), headers=match
+            "PUT", f"/deployments/{quote(name)}", json=spec.model_dump(), headers=headers
         )
         return self.read(reply, DeploymentModel)
 
-    async def scale(self, name: str, replicas: int) -> DeploymentModel:
+    async def scale(self, name: str, replicas: int, *, reason: str = "") -> DeploymentModel:
         """Changes how many replicas a deployment is to have."""
-        body = {"replicas": replicas}
-        reply = await self.call("POST", f"/deployments/{quote(name)}/scale", json=body)
+        path, body = f"/deployments/{quote(name)}/scale", {"replicas": replicas}
+        reply = await self.call("POST", path, json=body, headers=reason_header(reason))
         return self.read(reply, DeploymentModel)
 
-    async def change_settings(self, name: str, settings: SettingsModel) -> DeploymentModel:
+    async def change_settings(
+        self, name: str, settings: SettingsModel, *, reason: str = ""
+    ) -> DeploymentModel:
         """Changes those settings of a deployment that `settings` names."""
         path = f"/deployments/{quote(name)}/settings"
         body = settings.model_dump(exclude_unset=True)
-        return self.read(await self.call("PATCH", path, json=body), DeploymentModel)
+        reply = await self.call("PATCH", path, json=body, headers=reason_header(reason))
+        return self.read(reply, DeploymentModel)
 
     async def delete_deployment(self, name: str) -> None:
         """Deletes a deployment; its replicas drain and stop."""

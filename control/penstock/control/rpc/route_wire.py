@@ -150,8 +150,7 @@ def _alias(name: str, target: Target) -> routes_pb2.AdapterAlias:
 
 
 def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:
-    state, revision = _STATES[route.state], route.generation
-    return message_of(routes_pb2.ReplicaRoute, route, state=state, revision=revision)
+    return message_of(routes_pb2.ReplicaRoute, route, state=_STATES[route.state])
 
 
 def _suspect(value: Suspect) -> routes_pb2.Suspect:

@@ -28,7 +28,8 @@ from penstock.control.settings import (
     reachable,
     split_address,
 )
-from penstock.control.state.rollout.deployment import USUAL_ADAPTERS, check_name
+from penstock.control.state.rollout.deployment import check_name
+from penstock.control.state.rollout.template import USUAL_ADAPTERS
 
 DEFAULT_MODEL = "penstock-mini"
 EMBEDDING_MODEL = "penstock-embed"

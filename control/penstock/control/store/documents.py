@@ -24,11 +24,8 @@ from penstock.control.state.fleet.replica import (
     ReplicaStatus,
 )
 from penstock.control.state.recording.recordings import Recording, Recordings
-from penstock.control.state.rollout.deployment import (
-    Departed,
-    Deployment,
-    Template,
-)
+from penstock.control.state.rollout.deployment import Departed, Deployment, numbered
+from penstock.control.state.rollout.template import Template
 from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.tenancy.shares import Shares
 from penstock.control.state.tenancy.tenancy import Tenancy
@@ -123,7 +120,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
                 unreadable.append(f"{kind} {key.name!r}: {type(error).__name__}: {error}")
         return values
 
-    deployments = read("deployment", DEPLOYMENTS.value)
+    deployments = read("deployment", lambda d: numbered(DEPLOYMENTS.value(d)))
     nodes = read("node", lambda d: _to_node(d, now))
     replicas = read("replica", lambda d: _to_replica(d, now))
     departed = read("departed", DEPARTED.value)

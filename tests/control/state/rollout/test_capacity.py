@@ -10,9 +10,10 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Device, Node, NodeId, Replica, Resources
 from penstock.control.state.rollout.actions import Drain, Place
 from penstock.control.state.rollout.capacity import Capacity, devices_needed
-from penstock.control.state.rollout.deployment import Deployment, Template, created
+from penstock.control.state.rollout.deployment import Deployment, created
 from penstock.control.state.rollout.reconcile import plan
 from penstock.control.state.rollout.status import status_of
+from penstock.control.state.rollout.template import Template
 from tests.fakes.control_values import DEADLINES, MINI, NOON, UID, node, replica, spec
 
 GIB = 1 << 30

@@ -11,11 +11,10 @@ from penstock.control.errors import InvalidSpec
 from penstock.control.state.rollout.deployment import (
     DeploymentName,
     DeploymentSpec,
-    Template,
     changed,
     created,
-    template_digest,
 )
+from penstock.control.state.rollout.template import Template, template_digest
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.state.tenancy.spend import Budgets

@@ -8,12 +8,12 @@ from dataclasses import fields
 import pytest
 
 from penstock.control.errors import InvalidSpec
-from penstock.control.state.rollout.deployment import Template
 from penstock.control.state.rollout.engine_args import (
     SIMULATED_ARGS,
     check_engine_args,
     runs_model_code,
 )
+from penstock.control.state.rollout.template import Template
 from penstock.replica.simulated.engine import SimulatedSettings
 from penstock.replica.vllm.start.arguments import MODEL_CODE
 

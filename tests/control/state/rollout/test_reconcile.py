@@ -21,15 +21,17 @@ from penstock.control.state.fleet.replica import (
     ReplicaState,
 )
 from penstock.control.state.rollout.actions import Abandon, Drain, Place, Settle, Start, Stop
-from penstock.control.state.rollout.deployment import Departed, changed, created
+from penstock.control.state.rollout.deployment import Departed, changed, created, restarted
 from penstock.control.state.rollout.placing import applied, specified, stop_taken
 from penstock.control.state.rollout.reconcile import CRASH_LOOP, calls, decisions, plan
+from penstock.control.state.rollout.revision import Origin, RevisionState
 from tests.fakes.control_values import (
     DEADLINES,
     MINI,
     NOON,
     SECOND,
     UID,
+    in_service,
     node,
     replica,
     report,
@@ -43,7 +45,7 @@ def view_with(*replicas_: object, wanted: int = 1) -> ClusterView:
     view = (
         ClusterView()
         .with_node(node())
-        .with_deployment(created(spec(replicas=wanted), NOON, uid=UID))
+        .with_deployment(in_service(created(spec(replicas=wanted), NOON, uid=UID)))
     )
     for one in replicas_:
         view = view.with_replica(one)  # type: ignore[arg-type]
@@ -53,7 +55,7 @@ def view_with(*replicas_: object, wanted: int = 1) -> ClusterView:
 def test_missing_replicas_go_to_the_least_loaded_nodes() -> None:
     view = view_with(wanted=3).with_node(node("n2"))
     view = view.with_replica(replica("other", node_id="n1", deployment="else"))
-    view = view.with_deployment(created(spec(name="else"), NOON, uid=UID))
+    view = view.with_deployment(in_service(created(spec(name="else"), NOON, uid=UID)))
     assert plan(view, NOON, DEADLINES) == [
         Place(MINI, node("n2").id),
         Place(MINI, node("n1").id),
@@ -344,3 +346,46 @@ def test_a_replica_that_no_agent_ever_stops_holds_up_no_update_for_ever() -> Non
     soon, late = NOON + SECOND, NOON + DEADLINES.stopped
     assert [a for a in decisions(view, soon, DEADLINES) if isinstance(a, Place)] == []
     assert [a for a in decisions(view, late, DEADLINES) if isinstance(a, Place)] != []
+
+
+def test_a_revision_serves_once_all_its_replicas_are_ready() -> None:
+    view = ClusterView().with_node(node()).with_deployment(created(spec(), NOON, uid=UID))
+    made = plan(view, NOON, DEADLINES)
+    assert made == [Place(MINI, node("n1").id)]
+    view = view.with_replica(replica())
+    assert plan(view, NOON, DEADLINES) == [Settle(MINI)]
+    view = applied(view, decisions(view, NOON, DEADLINES), iter("abc").__next__, NOON)
+    assert view.deployments[MINI].revision.state is RevisionState.SERVED
+    assert plan(view, NOON, DEADLINES) == []
+
+
+def test_a_deployment_of_no_replicas_has_no_revision_that_served() -> None:
+    view = ClusterView().with_node(node()).with_deployment(created(spec(replicas=0), NOON, uid=UID))
+    assert plan(view, NOON, DEADLINES) == []
+    assert view.deployments[MINI].revision.state is RevisionState.ROLLING_OUT
+
+
+def test_a_restart_replaces_replicas_of_the_same_template() -> None:
+    view = view_with(replica())
+    assert plan(view, NOON, DEADLINES) == []
+    view = view.with_deployment(restarted(view.deployments[MINI], NOON, Origin("op", "leak")))
+    made = plan(view, NOON, DEADLINES)
+    assert made == [Place(MINI, node("n1").id)]
+    view = applied(view, made, iter("abc").__next__, NOON)  # type: ignore[arg-type]
+    new = next(r for r in view.replicas.values() if r.id != "r1")
+    assert new.template_digest == replica().template_digest
+    ready = report(new.id, digest=new.template_digest)
+    ready = replace(ready, generation=new.generation)
+    proven = replace(new, state=ReplicaState.READY, status=ready, since=PROVEN)
+    view = view.with_replica(replace(proven, evidence=Evidence.ANSWERS))
+    assert plan(view, NOON, DEADLINES)[0] == Drain(replica().id, "of before the restart")
+
+
+def test_going_back_keeps_the_replicas_that_are_still_of_it() -> None:
+    view = view_with(replica())
+    back = view.deployments[MINI]
+    view = specified(view, back, spec(model="other"), NOON)
+    other = view.deployments[MINI]
+    view = specified(view, other, back.spec, NOON)
+    assert [d for d in plan(view, NOON, DEADLINES) if not isinstance(d, Settle)] == []
+    assert [each.number for each in view.deployments[MINI].revisions] == [2, 3]

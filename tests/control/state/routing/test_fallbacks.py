@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec, Template
+from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec
+from penstock.control.state.rollout.template import Template
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.fallbacks import tightened_bounds
 from penstock.control.state.routing.limits import Canary, Sharing

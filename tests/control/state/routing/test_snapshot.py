@@ -20,7 +20,8 @@ from penstock.control.state.fleet.replica import (
     ReplicaId,
     ReplicaState,
 )
-from penstock.control.state.rollout.deployment import Deployment, Template, changed, created
+from penstock.control.state.rollout.deployment import Deployment, changed, created
+from penstock.control.state.rollout.template import Template
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import Canary, Limits, Sharing
 from penstock.control.state.routing.snapshot import MadeRoutes, routes_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.control.errors import InvalidSpec
-from penstock.control.state.rollout.deployment import Template, template_digest
+from penstock.control.state.rollout.template import Template, template_digest
 from penstock.control.state.tenancy.prices import Prices, provider_prices
 from tests.fakes.control_values import spec
 

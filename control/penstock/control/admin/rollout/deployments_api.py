@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Response, status
@@ -27,6 +28,7 @@ from penstock.control.admin.rollout.models import (
     ScaleModel,
     SpecModel,
 )
+from penstock.control.admin.rollout.reason import Reason
 from penstock.control.errors import Code, PenstockError, Refused
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.traffic import Traffic
@@ -40,6 +42,7 @@ from penstock.control.state.rollout.deployment import (
 )
 from penstock.control.state.rollout.engine_args import runs_model_code
 from penstock.control.state.rollout.placing import specified
+from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.degrading import check_no_circle
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role, Token
@@ -78,21 +81,26 @@ class DeploymentsApi:
         return [self._model(view, d) for d in page.of(view.deployments)]
 
     async def create_deployment(
-        self, body: NewDeployment, caller: Setter, response: Response, dry_run: DryRun = False
+        self,
+        body: NewDeployment,
+        caller: Setter,
+        response: Response,
+        reason: Reason = "",
+        dry_run: DryRun = False,
     ) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
         spec = body.to_spec(body.name)
 
         def step(view: ClusterView) -> ClusterView:
-            _check_code(caller, None, spec)
+            check_code(caller, None, spec)
             if spec.name in view.deployments:
                 raise PenstockError(
                     f"deployment {spec.name!r} exists: change it with PUT, or delete it first",
                     Code.DEPLOYMENT_EXISTS,
                 )
-            return self._with_new(view, spec)
+            return self._with_new(view, spec, Origin(caller.name, reason))
 
-        author = Author(caller.name, f"create deployment {spec.name}")
+        author = author_of(caller, f"create deployment {spec.name}", reason)
         response.headers["location"] = _location(spec.name)
         view = await self._apply(step, author, dry_run=dry_run)
         return self._shown(view, spec.name, response)
@@ -107,6 +115,7 @@ class DeploymentsApi:
         body: SpecModel,
         caller: Setter,
         response: Response,
+        reason: Reason = "",
         if_match: IfMatch = None,
         if_none_match: IfNoneMatch = None,
         dry_run: DryRun = False,
@@ -117,18 +126,17 @@ class DeploymentsApi:
         def step(view: ClusterView) -> ClusterView:
             known = view.deployments.get(spec.name)
             check_put(known, if_match, if_none_match, f"deployment {name!r}")
-            _check_code(caller, known, spec)
+            check_code(caller, known, spec)
             if known is None:
                 response.status_code = status.HTTP_201_CREATED
                 response.headers["location"] = _location(name)
-                return self._with_new(view, spec)
+                return self._with_new(view, spec, Origin(caller.name, reason))
             _check_ways_end(view, spec)
             check_aliases_fit(view, spec)
-            return specified(view, known, spec, self._clock.now())
+            return specified(view, known, spec, self._clock.now(), Origin(caller.name, reason))
 
-        author = Author(caller.name, f"put deployment {name}")
-        view = await self._apply(step, author, dry_run=dry_run)
-        return self._shown(view, name, response)
+        author = author_of(caller, f"put deployment {name}", reason)
+        return await self.changed(name, step, author, response, dry_run=dry_run)
 
     async def scale_deployment(
         self,
@@ -136,6 +144,7 @@ class DeploymentsApi:
         body: ScaleModel,
         caller: Setter,
         response: Response,
+        reason: Reason = "",
         if_match: IfMatch = None,
         dry_run: DryRun = False,
     ) -> DeploymentModel:
@@ -145,11 +154,10 @@ class DeploymentsApi:
             known = view.deployment(name)
             check_match(known, if_match)
             spec = replace(known.spec, replicas=body.replicas)
-            return specified(view, known, spec, self._clock.now())
+            return specified(view, known, spec, self._clock.now(), Origin(caller.name, reason))
 
-        what = f"scale deployment {name} to {body.replicas}"
-        view = await self._apply(step, Author(caller.name, what), dry_run=dry_run)
-        return self._shown(view, name, response)
+        author = author_of(caller, f"scale deployment {name} to {body.replicas}", reason)
+        return await self.changed(name, step, author, response, dry_run=dry_run)
 
     async def change_settings(
         self,
@@ -157,6 +165,7 @@ class DeploymentsApi:
         body: SettingsModel,
         caller: Setter,
         response: Response,
+        reason: Reason = "",
         if_match: IfMatch = None,
         dry_run: DryRun = False,
     ) -> DeploymentModel:
@@ -169,16 +178,17 @@ class DeploymentsApi:
             wanted = SettingsModel.of_spec(known.spec).model_copy(update=named)
             spec = wanted.applied_to(known.spec)
             _check_ways_end(view, spec)
-            return specified(view, known, spec, self._clock.now())
+            return specified(view, known, spec, self._clock.now(), Origin(caller.name, reason))
 
         what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
-        view = await self._apply(step, Author(caller.name, what), dry_run=dry_run)
-        return self._shown(view, name, response)
+        author = author_of(caller, what, reason)
+        return await self.changed(name, step, author, response, dry_run=dry_run)
 
     async def delete_deployment(
         self,
         name: str,
         caller: Operator,
+        reason: Reason = "",
         if_match: IfMatch = None,
         dry_run: DryRun = False,
     ) -> None:
@@ -188,8 +198,28 @@ class DeploymentsApi:
             check_match(view.deployment(name), if_match)
             return view.without_deployment(DeploymentName(name))
 
-        author = Author(caller.name, f"delete deployment {name}")
+        author = author_of(caller, f"delete deployment {name}", reason)
         await self._apply(step, author, dry_run=dry_run)
+
+    def known(self, name: str) -> Deployment:
+        """The deployment as it is now; raises `unknown-deployment`."""
+        return self._cluster.view().deployment(name)
+
+    def now(self) -> datetime:
+        """What a change that is made now says of when it was."""
+        return self._clock.now()
+
+    async def changed(
+        self,
+        name: str,
+        step: Callable[[ClusterView], ClusterView],
+        author: Author,
+        response: Response,
+        *,
+        dry_run: bool,
+    ) -> DeploymentModel:
+        """Makes a change to a deployment, or tries it, and shows what comes of it."""
+        return self._shown(await self._apply(step, author, dry_run=dry_run), name, response)
 
     async def _apply(
         self, step: Callable[[ClusterView], ClusterView], author: Author, *, dry_run: bool
@@ -207,13 +237,18 @@ class DeploymentsApi:
         traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())
         return DeploymentModel.of(view, deployment, traffic, self._spent(deployment.spec.name))
 
-    def _with_new(self, view: ClusterView, spec: DeploymentSpec) -> ClusterView:
+    def _with_new(self, view: ClusterView, spec: DeploymentSpec, origin: Origin) -> ClusterView:
         _check_ways_end(view, spec)
         uid = secrets.token_hex(16)
-        return view.with_deployment(created(spec, self._clock.now(), uid=uid))
+        return view.with_deployment(created(spec, self._clock.now(), uid=uid, origin=origin))
 
 
-def _check_code(caller: Token, known: Deployment | None, spec: DeploymentSpec) -> None:
+def author_of(caller: Token, what: str, reason: str) -> Author:
+    """What the audit trail says of a change."""
+    return Author(caller.name, f"{what}: {reason}" if reason else what)
+
+
+def check_code(caller: Token, known: Deployment | None, spec: DeploymentSpec) -> None:
     """Raises `forbidden` where code of a model is to run anew, and the caller may not say so."""
     new = known is None or known.spec.template != spec.template
     if new and runs_model_code(spec.template) and not caller.role.includes(Role.ADMIN):

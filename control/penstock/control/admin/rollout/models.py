@@ -19,8 +19,13 @@ from penstock.control.state.fleet.liveness import ObservedNode
 from penstock.control.state.fleet.replica import Node, NodeState, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_foreign
 from penstock.control.state.providers.settings import check_no_secrets
-from penstock.control.state.rollout.deployment import MAX_REPLICAS, Deployment, DeploymentSpec
+from penstock.control.state.rollout.deployment import (
+    MAX_REPLICAS,
+    Deployment,
+    DeploymentSpec,
+)
 from penstock.control.state.rollout.engine_args import check_engine_args
+from penstock.control.state.rollout.revision import RevisionState
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.routing.degrading import said_of
 from penstock.control.state.routing.doubts import Doubt
@@ -79,6 +84,16 @@ class ScaleModel(BaseModel):
     replicas: Annotated[StrictInt, Field(ge=0, le=MAX_REPLICAS, examples=[2])]
 
 
+class RolloutModel(Shown):
+    """How far the current revision has come."""
+
+    revision: int
+    state: RevisionState
+    ready: int = Field(description="replicas of it that serve")
+    old: int = Field(description="replicas of others that are still there")
+    cause: str = Field(description="why the last attempt at a replica came to nothing")
+
+
 class StatusModel(Shown):
     """Actual against wanted; `message` says why they differ."""
 
@@ -87,6 +102,7 @@ class StatusModel(Shown):
     ready: int = Field(description="replicas that serve, of any template")
     updated: int = Field(description="of these, those of the present template")
     message: str
+    rollout: RolloutModel | None = Field(None, description="null: of an older head")
     load: LoadModel = Field(default_factory=lambda: LoadModel())
     budget: BudgetModel = Field(default_factory=lambda: BudgetModel())
 
@@ -142,6 +158,7 @@ class ReplicaModel(Shown):
     deployment_uid: str
     template_digest: str = Field(description="what it is made of")
     generation: int = Field(description="of the deployment, when it got this template")
+    revision: int = Field(0, description="of the deployment, that it is made of; 0: none kept")
     devices: list[str] = Field(description="uuids of its accelerators")
     state: str = one_of(*ReplicaState, FOREIGN)
     since: datetime
@@ -164,7 +181,11 @@ class ReplicaModel(Shown):
     def of(cls, view: ClusterView, replica: Replica, doubts: Sequence[Doubt] = ()) -> ReplicaModel:
         """A replica as the API shows it; "foreign" where this store never knew its deployment."""
         state = FOREIGN if is_foreign(view, replica) else replica.state
-        return cls.drawn(replica, replica.status, state=state, doubts=list(doubts))
+        owner = view.owner(replica)
+        revision = owner.revision_number(replica.template_digest) if owner else 0
+        return cls.drawn(
+            replica, replica.status, state=state, revision=revision, doubts=list(doubts)
+        )
 
 
 class NodeModel(Shown):

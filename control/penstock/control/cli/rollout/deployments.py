@@ -13,7 +13,8 @@ from penstock.control.admin.rollout.deployment_settings import SETTINGS, Setting
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say_json
-from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.options import AsJson, Reason, Wait, Yes
+from penstock.control.cli.rollout.following import follow
 from penstock.control.declared.fields import named
 from penstock.control.declared.listing import key_list, listing
 from penstock.control.errors import invalid_setting
@@ -78,6 +79,8 @@ def deploy(
     file: SpecFile = None,
     only_new: OnlyNew = False,
     whole: Replace = False,
+    reason: Reason = "",
+    wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Serve a model, or change what is served under a name.
@@ -112,11 +115,13 @@ def deploy(
     if "model" not in {**kept, **said}:
         raise invalid_setting(f'say what {name} is to serve: --model, or "model" in a file (-f)')
     wanted = spec_with(kept, said, parse_engine_args(engine_arg or ()))
-    made = head.ask(lambda admin: admin.put_deployment(name, wanted, over=known))
+    made = head.ask(lambda admin: admin.put_deployment(name, wanted, over=known, reason=reason))
     for change in differences(known.spec, made.spec) if known else ():
         typer.echo(f"{name}: {change}", err=as_json)
     _say(made, as_json=as_json)
     _warn_of_missing(head, name, wanted)
+    if wait:
+        follow(head, made)
 
 
 @asks_head("scale")
@@ -124,13 +129,18 @@ def scale(
     head: Head,
     name: Name,
     replicas: Annotated[int, typer.Argument(min=0, help="Processes that answer.")],
+    reason: Reason = "",
+    wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Change how many replicas a deployment has.
 
     Example: penstock scale mini 3
     """
-    _say(head.ask(lambda admin: admin.scale(name, replicas)), as_json=as_json)
+    made = head.ask(lambda admin: admin.scale(name, replicas, reason=reason))
+    _say(made, as_json=as_json)
+    if wait:
+        follow(head, made)
 
 
 @asks_head("set")
@@ -141,6 +151,8 @@ def change_settings(
     settings: Annotated[
         list[str], typer.Argument(metavar="KEY=VALUE...", help="What is to change; the rest stays.")
     ],
+    reason: Reason = "",
+    wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """Change what gateways hold a deployment to: no replica is replaced, no request lost.
@@ -158,8 +170,11 @@ def change_settings(
       penstock set cloud budget_usd_per_day=25
     """
     said = SettingsModel.model_validate(parse_settings(settings))
-    _say(head.ask(lambda admin: admin.change_settings(name, said)), as_json=as_json)
+    made = head.ask(lambda admin: admin.change_settings(name, said, reason=reason))
+    _say(made, as_json=as_json)
     _warn_of_missing(head, name, said)
+    if wait:
+        follow(head, made)
 
 
 @asks_head("delete")

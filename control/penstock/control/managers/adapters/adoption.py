@@ -17,7 +17,11 @@ from penstock.control.errors import BadAdapter, PenstockError
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.cluster_store import HEAD, ClusterStore
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.rollout.deployment import AdapterBinding, Deployment, DeploymentName
+from penstock.control.state.rollout.deployment import (
+    AdapterBinding,
+    Deployment,
+    DeploymentName,
+)
 from penstock.control.store.adapters.content import TakenIn
 from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock

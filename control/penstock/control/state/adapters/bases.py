@@ -14,8 +14,8 @@ from penstock.control.state.rollout.deployment import (
     Deployment,
     DeploymentName,
     DeploymentSpec,
-    Template,
 )
+from penstock.control.state.rollout.template import Template
 
 _USUAL_REVISION: Final = "main"
 

@@ -31,6 +31,7 @@ def is_current(deployment: Deployment, replica: Replica) -> bool:
     return (
         replica.deployment_uid == deployment.uid
         and replica.template_digest == deployment.template_digest
+        and replica.generation >= deployment.restart_generation
         and replica.is_as_ordered
     )
 

@@ -18,8 +18,9 @@ from penstock.control.state.fleet.replica import (
     NodeState,
     ReplicaState,
 )
-from penstock.control.state.rollout.deployment import Deployment, Template
+from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.engine_args import runs_model_code
+from penstock.control.state.rollout.template import Template
 
 # What vLLM takes of a device's memory where gpu_memory_utilization is not set.
 UTILIZATION = 0.9

@@ -7,18 +7,23 @@ digests, equal replicas.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NewType
 
-from penstock.adapters.adapter import BaseModelFamily
-from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.control.declared.fields import PAIRS, check, inner, said, setting
 from penstock.control.errors import InvalidSpec
-from penstock.control.state.providers.settings import MANAGED, START_LIMIT_MS, calls_tools
+from penstock.control.state.providers.settings import START_LIMIT_MS
+from penstock.control.state.rollout.revision import (
+    MOST_KEPT,
+    NOBODY,
+    REVISIONS,
+    Origin,
+    Revision,
+    begun,
+)
+from penstock.control.state.rollout.template import Template, check_template, template_digest
 from penstock.control.state.routing.degrading import Degrading
 from penstock.control.state.routing.limits import MAX_COUNT, Limits, Sharing
 from penstock.control.state.tenancy.prices import Prices, provider_prices
@@ -26,17 +31,9 @@ from penstock.control.state.tenancy.spend import Budgets
 
 DeploymentName = NewType("DeploymentName", str)
 
-ENGINES = ("vllm", "simulated", *MANAGED)
 MAX_REPLICAS = 1000
-MOST_ADAPTERS = 512
-USUAL_ADAPTERS = 4
-"""Slots of an engine that was told a rank for adapters, and not how many."""
-USUAL_RANK = 16
-"""The largest rank of an engine that was told how many adapters, and not how large."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
-_LATER = ("max_adapters", "max_adapter_rank")
-_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,65 +43,6 @@ class AdapterBinding:
     alias: str  # "pirate"
     adapter: str  # "pirate@1"
     source: str  # directory, or a name that the replica ships
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """What a replica is made of: changing any of it takes new replicas."""
-
-    engine: str = field(
-        metadata=said(
-            "what answers; bedrock, openai and canned without a model on the node", choices=ENGINES
-        )
-    )
-    model: str = field(
-        metadata=said(
-            "path, Hugging Face id, a name that the replica ships, or the provider's id",
-            examples=("penstock-mini",),
-        )
-    )
-    engine_args: tuple[tuple[str, str], ...] = setting(
-        "the engine's own settings, without dashes in front; never a secret: where it"
-        " is, such as api_key_env or api_key_file",
-        (),
-        form=PAIRS,
-        examples=({"max_model_len": "2048"},),
-    )
-    max_adapters: int = setting(
-        "{unit} that an engine holds at once; 0: none, or a few by their rank",
-        0,
-        ge=0,
-        le=MOST_ADAPTERS,
-        unit="adapters",
-    )
-    max_adapter_rank: int = setting(
-        "0: none, or the usual one by max_adapters", 0, ge=0, le=LARGEST_RANK
-    )
-
-    @property
-    def adapter_slots(self) -> int:
-        """Adapters that a replica can hold at once: some as soon as either setting is made."""
-        return self.max_adapters or (USUAL_ADAPTERS if self.max_adapter_rank else 0)
-
-    @property
-    def adapter_rank(self) -> int:
-        """The largest rank of an adapter that a replica takes; 0 where it takes none."""
-        return self.max_adapter_rank or (USUAL_RANK if self.max_adapters else 0)
-
-    @property
-    def is_managed(self) -> bool:
-        """Whether a provider answers, or nothing but a text: no engine that could die."""
-        return self.engine in MANAGED
-
-    @property
-    def calls_tools(self) -> bool:
-        """Whether a request that brings tools may be sent to a replica."""
-        return calls_tools(self.engine, self.engine_args)
-
-    @property
-    def family(self) -> BaseModelFamily:
-        """Which adapters fit: those that were made for this model."""
-        return BaseModelFamily(self.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +72,17 @@ class DeploymentSpec:
         le=MAX_COUNT,
         unit="milliseconds",
     )
+    revision_limit: int = setting(
+        "{unit} that are kept to go back to, the present one among them",
+        10,
+        ge=1,
+        le=MOST_KEPT,
+        unit="revisions",
+    )
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        _check_template(self.template)
-        check(self.template, InvalidSpec)
+        check_template(self.template)
         check(self, InvalidSpec)
         _check_canary(self)
         _check_fallbacks(self)
@@ -178,6 +122,18 @@ class Deployment:
     load_ms: int = 0  # milliseconds that its last replica took to get ready; 0: not known
     model_generation: int = 0  # the generation that last changed the model
     bindings: tuple[AdapterBinding, ...] = ()  # of an older head, that are not registered yet
+    revisions: tuple[Revision, ...] = setting("", (), form=REVISIONS)  # oldest first
+    restart_generation: int = 0  # replicas of an older one are outgoing, whatever their template
+
+    @property
+    def revision(self) -> Revision:
+        """What its new replicas are made of."""
+        return self.revisions[-1]
+
+    def revision_number(self, digest: str) -> int:
+        """The newest revision of a template; 0: none that is kept."""
+        found = (each.number for each in self.revisions if each.template_digest == digest)
+        return max(found, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +146,18 @@ class Departed:
     serial: int = 0  # grows: the oldest are forgotten first
 
 
-def created(spec: DeploymentSpec, now: datetime, *, uid: str) -> Deployment:
+def created(
+    spec: DeploymentSpec, now: datetime, *, uid: str, origin: Origin = NOBODY
+) -> Deployment:
     """A deployment's first generation, under a uid that nothing else ever had."""
     digest = template_digest(spec.template)
-    return Deployment(spec, uid, 1, digest, 1, created_at=now, updated_at=now)
+    first = begun((), spec.template, digest, now, origin, keep=spec.revision_limit)
+    return Deployment(spec, uid, 1, digest, 1, created_at=now, updated_at=now, revisions=first)
 
 
-def changed(deployment: Deployment, spec: DeploymentSpec, now: datetime) -> Deployment:
+def changed(
+    deployment: Deployment, spec: DeploymentSpec, now: datetime, origin: Origin = NOBODY
+) -> Deployment:
     """The next generation; the same one where the spec says nothing new."""
     if spec == deployment.spec:
         return deployment
@@ -206,27 +167,52 @@ def changed(deployment: Deployment, spec: DeploymentSpec, now: datetime) -> Depl
     )
     if spec.template == old.template:  # its digest may be an older head's, who knew other fields
         return deployment
+    same_model = spec.template.family == old.template.family
     return replace(
-        deployment,
-        template_digest=template_digest(spec.template),
-        template_generation=deployment.generation,
-        model_generation=(
-            deployment.model_generation
-            if spec.template.family == old.template.family
-            else deployment.generation
-        ),
-        trouble="",
-        tries=0,
+        _revised(deployment, template_digest(spec.template), now, origin),
+        model_generation=deployment.model_generation if same_model else deployment.generation,
         load_ms=0,
     )
 
 
-def template_digest(template: Template) -> str:
-    """SHA-256 over the canonical JSON of a template, hex. What came into it later counts only where
-    it is set, and what has left it as empty, so that a new head takes no new replicas."""
-    said = {key: value for key, value in asdict(template).items() if value or key not in _LATER}
-    text = json.dumps({**said, "adapters": []}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def restarted(deployment: Deployment, now: datetime, origin: Origin) -> Deployment:
+    """The next generation, whose replicas are new ones of the same template."""
+    generation = deployment.generation + 1
+    deployment = replace(
+        deployment, generation=generation, restart_generation=generation, updated_at=now
+    )
+    return _revised(deployment, deployment.template_digest, now, origin)
+
+
+def numbered(deployment: Deployment) -> Deployment:
+    """One that an older head stored has its first revision, whose number is above all generations
+    that replicas of it were told as theirs."""
+    if deployment.revisions:
+        return deployment
+    first = Revision(
+        deployment.generation + 1,
+        deployment.template_digest,
+        deployment.spec.template,
+        deployment.updated_at,
+    )
+    return replace(deployment, revisions=(first,))
+
+
+def _revised(deployment: Deployment, digest: str, now: datetime, origin: Origin) -> Deployment:
+    """With another revision, of the template in its spec: what was in the way of the last one says
+    nothing of this one."""
+    spec = deployment.spec
+    revisions = begun(
+        deployment.revisions, spec.template, digest, now, origin, keep=spec.revision_limit
+    )
+    return replace(
+        deployment,
+        template_digest=digest,
+        template_generation=deployment.generation,
+        revisions=revisions,
+        trouble="",
+        tries=0,
+    )
 
 
 def check_name(name: str) -> None:
@@ -249,23 +235,3 @@ def _check_fallbacks(spec: DeploymentSpec) -> None:
         check_name(name)
         if name == spec.name:
             raise InvalidSpec(f"degrade falls back to {name!r} itself: name another deployment")
-
-
-def _check_template(template: Template) -> None:
-    if template.engine not in ENGINES:
-        raise InvalidSpec(f"engine is {template.engine!r}: it must be one of {', '.join(ENGINES)}")
-    if not template.model.strip() or not template.model.isprintable():
-        raise InvalidSpec(
-            f"model is {template.model!r}: name a path, a hub id, penstock-mini or penstock-embed"
-        )
-    for key, _ in template.engine_args:
-        if not _SETTING.fullmatch(key):
-            raise InvalidSpec(
-                f"engine_args has the key {key!r}: name the setting without dashes in front, "
-                "such as max_model_len"
-            )
-    if template.is_managed and (template.max_adapters or template.max_adapter_rank):
-        raise InvalidSpec(
-            f"the engine {template.engine} takes no adapters: leave out max_adapters and"
-            " max_adapter_rank"
-        )

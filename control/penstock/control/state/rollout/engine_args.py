@@ -12,7 +12,7 @@ import re
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.providers.settings import check_provider
 from penstock.control.state.rollout import vllm_settings
-from penstock.control.state.rollout.deployment import Template
+from penstock.control.state.rollout.template import Template
 
 # Each makes the engine run code that comes with a model, or that an operator names, where its value
 # has this pattern. Never less than the replica's own list: what it refuses is to be placed where it

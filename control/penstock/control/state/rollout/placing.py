@@ -17,6 +17,7 @@ from penstock.control.state.fleet.replica import (
 )
 from penstock.control.state.rollout.actions import Abandon, Decision, Drain, Place, Settle
 from penstock.control.state.rollout.deployment import Deployment, DeploymentSpec, changed
+from penstock.control.state.rollout.revision import NOBODY, Origin, served
 
 
 def applied(
@@ -91,11 +92,20 @@ def abandoned(view: ClusterView, action: Abandon, now: datetime) -> ClusterView:
 
 
 def specified(
-    view: ClusterView, deployment: Deployment, spec: DeploymentSpec, now: datetime
+    view: ClusterView,
+    deployment: Deployment,
+    spec: DeploymentSpec,
+    now: datetime,
+    origin: Origin = NOBODY,
 ) -> ClusterView:
-    """The view after an operator has said what is wanted, who may have mended by now what was in
-    the way: what has failed is tried anew as if for the first time."""
-    deployment = replace(changed(deployment, spec, now), tries=0)
+    """The view after an operator has said what is wanted."""
+    return tried_anew(view, changed(deployment, spec, now, origin))
+
+
+def tried_anew(view: ClusterView, deployment: Deployment) -> ClusterView:
+    """The view with a deployment as an operator wants it, who may have mended by now what was in
+    the way: what has failed is tried as if for the first time."""
+    deployment = replace(deployment, tries=0)
     for replica in view.replicas_for(deployment):
         if replica.tries and replica.state is not ReplicaState.READY:
             view = view.with_replica(replace(replica, tries=0))
@@ -103,11 +113,12 @@ def specified(
 
 
 def settled(view: ClusterView, action: Settle) -> ClusterView:
-    """The deployment's trouble is over."""
+    """The deployment's trouble is over, and its revision serves."""
     deployment = view.deployments.get(action.deployment)
     if deployment is None:
         return view
-    return view.with_deployment(replace(deployment, trouble="", tries=0))
+    revisions = served(deployment.revisions)
+    return view.with_deployment(replace(deployment, trouble="", tries=0, revisions=revisions))
 
 
 def answered(view: ClusterView, status: ReplicaStatus, now: datetime) -> ClusterView:

@@ -31,6 +31,7 @@ from penstock.control.state.rollout.actions import (
 from penstock.control.state.rollout.capacity import Capacity, takes_more
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.replacing import Deadlines, Fleet, outgoing, replacements
+from penstock.control.state.rollout.revision import RevisionState
 
 # Processes in a row that ended by themselves: the replica is tried on another node.
 CRASH_LOOP = 3
@@ -75,7 +76,7 @@ def calls(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Call]:
 def _is_as_desired(view: ClusterView, deployment: Deployment) -> bool:
     """Whether there is nothing to decide, as with nearly all of a large fleet."""
     replicas = list(view.replicas_for(deployment))
-    if deployment.trouble or len(replicas) != deployment.spec.replicas:
+    if _is_unsettled(deployment) or len(replicas) != deployment.spec.replicas:
         return False
     return all(
         r.state is ReplicaState.READY
@@ -123,8 +124,14 @@ def _converge(
             break
         capacity.take(*found)
         yield Place(name, *found)
-    if deployment.trouble and len(fleet.current) == wanted == len(served):
+    if _is_unsettled(deployment) and len(fleet.current) == wanted == len(served):
         yield Settle(name)
+
+
+def _is_unsettled(deployment: Deployment) -> bool:
+    """Whether there is something to note once all its replicas are ready."""
+    rolling = deployment.revision.state is RevisionState.ROLLING_OUT
+    return bool(deployment.trouble or (rolling and deployment.spec.replicas))
 
 
 def _drain_surplus(fleet: Fleet, capacity: Capacity) -> Iterator[Drain]:

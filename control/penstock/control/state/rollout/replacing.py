@@ -65,7 +65,8 @@ def outgoing(
 ) -> str:
     """Why another replica is to take this one's place; empty: none is."""
     if not is_current(deployment, replica):
-        return "of an older template"
+        same = replica.template_digest == deployment.template_digest
+        return "of before the restart" if same else "of an older template"
     node = view.nodes.get(replica.node)
     if node and node.draining:
         return f"its node {node.id} is drained"

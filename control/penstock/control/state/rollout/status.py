@@ -12,6 +12,7 @@ from penstock.control.state.fleet.serving import is_current, serving
 from penstock.control.state.rollout.capacity import Capacity, devices_needed, takes_more
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.engine_args import runs_model_code
+from penstock.control.state.rollout.revision import RevisionState
 
 
 class DeploymentPhase(StrEnum):
@@ -26,6 +27,17 @@ class DeploymentPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Rollout:
+    """How far the current revision has come."""
+
+    revision: int
+    state: RevisionState
+    ready: int  # replicas of it that serve
+    old: int  # live replicas of others
+    cause: str  # why the last attempt at one came to nothing; empty: none did
+
+
+@dataclass(frozen=True, slots=True)
 class DeploymentStatus:
     """Actual against wanted; `message` is empty where there is nothing to say."""
 
@@ -34,6 +46,7 @@ class DeploymentStatus:
     ready: int  # replicas that serve, of any template
     updated: int  # of these, those that run the present template
     message: str
+    rollout: Rollout
 
 
 def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
@@ -45,7 +58,10 @@ def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
     done = len(updated) == wanted == len(live)
     message = "" if done else _message(view, deployment, live, len(serves))
     phase = _phase(wanted, len(serves), live, done=done)
-    return DeploymentStatus(phase, wanted, len(serves), len(updated), message)
+    now = deployment.revision
+    old = sum(not is_current(deployment, r) for r in live)
+    rollout = Rollout(now.number, now.state, len(updated), old, deployment.trouble)
+    return DeploymentStatus(phase, wanted, len(serves), len(updated), message, rollout)
 
 
 def _runs(view: ClusterView, replica: Replica) -> bool:

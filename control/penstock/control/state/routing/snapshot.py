@@ -72,7 +72,7 @@ class ReplicaRoute:
     state: ReplicaState  # starting, ready or draining
     capacity: int
     adapters: tuple[str, ...]
-    generation: int
+    revision: int  # of the deployment, that it was made of; 0: none that is kept
     deployment_uid: str
     template_digest: str
     own_token: bool  # that it lets callers in by
@@ -282,7 +282,9 @@ def _family(deployment: Deployment, replicas: Iterable[Replica]) -> str:
     those of this one would be the wrong weights; none of a deployment without room for any."""
     template = deployment.spec.template
     earlier = any(
-        r.generation < deployment.model_generation and r.state is not ReplicaState.PENDING
+        r.generation < deployment.model_generation
+        and r.template_digest != deployment.template_digest
+        and r.state is not ReplicaState.PENDING
         for r in replicas
     )
     return "" if earlier or not template.adapter_slots else template.family
@@ -298,7 +300,7 @@ def _is_managed(deployment: Deployment, replicas: Iterable[Replica]) -> bool:
 
 
 def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
-    node = view.nodes.get(replica.node)
+    node, owner = view.nodes.get(replica.node), view.owner(replica)
     return ReplicaRoute(
         id=replica.id,
         deployment=replica.deployment,
@@ -308,7 +310,7 @@ def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
         state=replica.state,
         capacity=replica.status.capacity,
         adapters=replica.status.adapters,
-        generation=replica.generation,
+        revision=owner.revision_number(replica.template_digest) if owner else 0,
         deployment_uid=replica.deployment_uid,
         template_digest=replica.template_digest,
         own_token=replica.status.own_token,

@@ -1,0 +1,38 @@
+"""Revisions of a deployment, over the admin API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.control.admin.rollout.models import DeploymentModel
+from penstock.control.admin.rollout.revision_models import RevisionModel
+from penstock.control.outside.admin_transport import AdminTransport, quote
+
+
+def reason_header(reason: str) -> dict[str, str]:
+    """What tells why something is changed."""
+    return {"x-penstock-reason": reason} if reason else {}
+
+
+class RolloutClient(AdminTransport):
+    """What replicas of a deployment were made of, and are to be made of."""
+
+    async def revisions(self, name: str) -> list[RevisionModel]:
+        """Those that are kept, newest first."""
+        reply = await self.call("GET", f"/deployments/{quote(name)}/revisions")
+        return self.read(reply, list[RevisionModel])
+
+    async def roll_back(
+        self, name: str, *, to: int | None = None, reason: str = ""
+    ) -> DeploymentModel:
+        """Makes it of an earlier revision's template again."""
+        return await self._changed(name, "rollback", reason, json={"revision": to})
+
+    async def restart(self, name: str, *, reason: str = "") -> DeploymentModel:
+        """Replaces every replica by a new one of the same template."""
+        return await self._changed(name, "restart", reason)
+
+    async def _changed(self, name: str, verb: str, reason: str, **more: Any) -> DeploymentModel:
+        path = f"/deployments/{quote(name)}/{verb}"
+        reply = await self.call("POST", path, headers=reason_header(reason), **more)
+        return self.read(reply, DeploymentModel)

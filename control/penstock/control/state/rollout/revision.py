@@ -1,0 +1,112 @@
+"""Revisions of a deployment: what its replicas were made of, since when, by whom, and how it went.
+
+A revision is a template under a number. Each change of the template makes one, and so does a
+restart; a template that comes back has a new number and its old digest. The newest is the current
+one. Numbers grow by one and are never used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from penstock.control.declared.fields import Form, flat, nested, said
+from penstock.control.errors import Code, NotFound, PenstockError
+from penstock.control.state.rollout.template import Template
+
+LONGEST_REASON = 500  # characters
+MOST_KEPT = 100
+
+
+class Origin(NamedTuple):
+    """Who changed something, and why, in their words."""
+
+    by: str = ""
+    reason: str = ""
+
+
+NOBODY = Origin()
+
+
+class RevisionState(StrEnum):
+    """How a revision went."""
+
+    ROLLING_OUT = "rolling out"  # replicas of it are being made
+    SERVED = "served"  # all replicas that were wanted ran it, and were ready
+    REPLACED = "replaced"  # the next one came before that
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One template, as long as it was the deployment's."""
+
+    number: int  # begins at 1
+    template_digest: str
+    template: Template = field(metadata=said(inner=True))
+    at: datetime
+    state: RevisionState = RevisionState.ROLLING_OUT
+    by: str = ""  # a token's name; empty: before revisions were kept
+    reason: str = ""
+
+
+Revisions = tuple[Revision, ...]  # oldest first, never empty in a deployment
+
+REVISIONS = Form(
+    lambda revisions: [flat(each) | {"at": each.at.isoformat()} for each in revisions],
+    lambda documents: tuple(nested(Revision, each) for each in documents),
+)
+"""How documents have them: each as flat as a spec is."""
+
+
+def begun(
+    past: Revisions,
+    template: Template,
+    digest: str,
+    now: datetime,
+    origin: Origin,
+    *,
+    keep: int,
+) -> Revisions:
+    """The revisions with one more, which is current; of the others the last that differ are kept,
+    so that `keep` remain in all."""
+    others: list[Revision] = []
+    for each in reversed(past):
+        if each.template_digest not in {digest, *(o.template_digest for o in others)}:
+            others.insert(0, each)
+    number = past[-1].number + 1 if past else 1
+    new = Revision(number, digest, template, now, by=origin.by, reason=origin.reason)
+    left = [_left(each) for each in others[-(keep - 1) :]] if keep > 1 else []
+    return (*left, new)
+
+
+def _left(revision: Revision) -> Revision:
+    rolling = revision.state is RevisionState.ROLLING_OUT
+    return replace(revision, state=RevisionState.REPLACED) if rolling else revision
+
+
+def served(revisions: Revisions) -> Revisions:
+    """The revisions once all replicas that are wanted run the current one, and are ready."""
+    *others, current = revisions
+    return (*others, replace(current, state=RevisionState.SERVED))
+
+
+def revision_of(revisions: Sequence[Revision], number: int) -> Revision:
+    """The revision of this number; raises `unknown-revision`."""
+    for each in revisions:
+        if each.number == number:
+            return each
+    known = ", ".join(str(each.number) for each in revisions)
+    raise NotFound(f"no revision {number} is kept: there are {known}", Code.UNKNOWN_REVISION)
+
+
+def last_served(revisions: Revisions) -> Revision:
+    """The newest before the current one that served; raises `nothing-to-undo`."""
+    for each in reversed(revisions[:-1]):
+        if each.state is RevisionState.SERVED:
+            return each
+    raise PenstockError(
+        "no earlier revision served: there is nothing to go back to", Code.NOTHING_TO_UNDO
+    )

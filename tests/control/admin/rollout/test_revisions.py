@@ -1,0 +1,112 @@
+"""Revisions over the admin API: what was, who made it so and why, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock.control.state.tenancy.tokens import Role
+from tests.control.admin.app_harness import Admin, assert_problem, running_admin
+from tests.fakes.control_values import MINI, in_service
+
+URL = "/admin/v1/deployments/mini"
+FIRST = {"engine": "simulated", "model": "m", "engine_args": {"ttft_ms": "1"}}
+SECOND = FIRST | {"engine_args": {"ttft_ms": "2"}}
+
+
+@pytest.fixture
+async def admin() -> AsyncIterator[Admin]:
+    """A deployment whose first revision served, and which has a second."""
+    async with running_admin() as running:
+        why = {"x-penstock-reason": "a start"}
+        made = await running.client.post(
+            "/admin/v1/deployments", json=FIRST | {"name": "mini"}, headers=why
+        )
+        assert made.status_code == 201, made.text
+        view = running.cluster.view()
+        running.cluster.replace(view.with_deployment(in_service(view.deployments[MINI])))
+        await running.client.put(URL, json=SECOND, headers={"x-penstock-reason": "faster"})
+        yield running
+
+
+async def test_revisions_are_listed_newest_first_with_who_and_why(admin: Admin) -> None:
+    second, first = (await admin.client.get(f"{URL}/revisions")).json()
+    assert [(r["number"], r["state"], r["current"]) for r in (first, second)] == [
+        (1, "served", False),
+        (2, "rolling out", True),
+    ]
+    assert (first["by"], first["reason"], second["reason"]) == ("admin", "a start", "faster")
+    assert first["spec"]["engine_args"] == {"ttft_ms": "1"}
+    assert (await admin.client.get(f"{URL}/revisions/1")).json() == first
+    assert_problem(await admin.client.get(f"{URL}/revisions/9"), 404, "there are")
+
+
+async def test_a_rollback_without_a_number_goes_to_the_last_that_served(admin: Admin) -> None:
+    replicas = {"replicas": 3}
+    await admin.client.post(f"{URL}/scale", json=replicas)
+    reply = await admin.client.post(f"{URL}/rollback")
+    assert reply.status_code == 200, reply.text
+    told = reply.json()
+    assert told["spec"]["engine_args"] == {"ttft_ms": "1"}
+    assert told["spec"]["replicas"] == 3
+    assert told["status"]["rollout"]["revision"] == 3
+    newest, *_ = (await admin.client.get(f"{URL}/revisions")).json()
+    assert newest["reason"] == "back to revision 1"
+
+
+async def test_a_rollback_to_a_number_goes_there(admin: Admin) -> None:
+    await admin.client.post(f"{URL}/rollback", json={"revision": 1})
+    reply = await admin.client.post(
+        f"{URL}/rollback", json={"revision": 2}, headers={"x-penstock-reason": "it was right"}
+    )
+    assert reply.json()["spec"]["engine_args"] == {"ttft_ms": "2"}
+    newest, *_ = (await admin.client.get(f"{URL}/revisions")).json()
+    assert (newest["number"], newest["reason"]) == (4, "it was right")
+    gone = await admin.client.post(f"{URL}/rollback", json={"revision": 1})
+    assert_problem(gone, 404, "there are")
+
+
+async def test_a_restart_is_a_revision_of_the_same_digest(admin: Admin) -> None:
+    before = (await admin.client.get(URL)).json()
+    told = (await admin.client.post(f"{URL}/restart")).json()
+    assert told["template_digest"] == before["template_digest"]
+    assert told["generation"] == before["generation"] + 1
+    assert told["status"]["rollout"]["revision"] == 3
+
+
+async def test_what_is_tried_changes_nothing(admin: Admin) -> None:
+    before = (await admin.client.get(f"{URL}/revisions")).json()
+    for verb in ("rollback", "restart"):
+        told = await admin.client.post(f"{URL}/{verb}", params={"dry_run": "true"})
+        assert told.json()["status"]["rollout"]["revision"] == 3
+    assert (await admin.client.get(f"{URL}/revisions")).json() == before
+
+
+async def test_an_undo_of_what_somebody_changed_meanwhile_is_refused(admin: Admin) -> None:
+    for verb in ("rollback", "restart"):
+        stale = await admin.client.post(f"{URL}/{verb}", headers={"if-match": "1"})
+        assert_problem(stale, 412, "read it again")
+
+
+async def test_where_nothing_served_there_is_nothing_to_undo(admin: Admin) -> None:
+    await admin.client.post("/admin/v1/deployments", json=FIRST | {"name": "other"})
+    reply = await admin.client.post("/admin/v1/deployments/other/rollback")
+    assert_problem(reply, 409, "no earlier revision served")
+
+
+async def test_a_viewer_may_look_and_not_undo(admin: Admin) -> None:
+    viewer = await admin.headers(Role.VIEWER)
+    assert (await admin.client.get(f"{URL}/revisions", headers=viewer)).status_code == 200
+    for verb in ("rollback", "restart"):
+        reply = await admin.client.post(f"{URL}/{verb}", headers=viewer)
+        assert_problem(reply, 403, "role viewer")
+
+
+async def test_a_reason_stands_in_the_audit_trail_and_has_an_end(admin: Admin) -> None:
+    entries = (await admin.client.get("/admin/v1/audit")).json()
+    assert "put deployment mini: faster" in {entry["what"] for entry in entries["entries"]}
+    long = {"x-penstock-reason": "x" * 501}
+    assert_problem(
+        await admin.client.post(f"{URL}/restart", headers=long), 422, "x-penstock-reason"
+    )
