@@ -35,7 +35,6 @@ class DeviceLibrary(Protocol):
 
     def devices(self) -> Sequence[DeviceFacts]:
         """Every one of them. Raises `NoDevices`."""
-        ...
 
 
 class NodeResourcesReader:

@@ -36,7 +36,6 @@ class Recorded(Protocol):
 
     def recording(self, uid: str) -> AsyncIterator[bytes]:
         """A recording as a file. Raises `unknown-recording` and `Unavailable`."""
-        ...
 
 
 class RecordingsApi:
