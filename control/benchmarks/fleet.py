@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import grpc.aio
 
 from penstock.adapters.adapter import AdapterRef, BaseModelFamily
 from penstock.adapters.version import CONTENT_FILES, AdapterVersion, Manifest, StoredFile
+from penstock.control.declared.messages import message_of
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.outside.clock import SystemClock
 from penstock.control.state.adapters.registry import AdapterRegistry
@@ -50,6 +52,8 @@ from penstock.v1 import (
     routes_pb2,
     routes_pb2_grpc,
 )
+
+Says = Callable[[routes_pb2.RouteSnapshot], bool]
 
 HEARTBEAT = 1.0  # seconds
 
@@ -135,35 +139,11 @@ class Fleet:
             yield self._watches(head, metadata, gateway)
             yield self._reports(head, metadata, gateway)
 
-    async def all_routed(self) -> None:
-        """Returns when every gateway routes to every replica."""
+    async def every_gateway(self, says: Says, seconds: float | None = 10) -> None:
+        """Returns when each gateway's snapshot says so. Raises `TimeoutError`."""
         for gateway in self.gateways:
-            async with gateway.changed:
-                await gateway.changed.wait_for(
-                    lambda g=gateway: len(g.snapshot.replicas) == self.sizes.replicas  # type: ignore[misc]
-                )
-
-    async def every_gateway_has(self, name: str, *, max_queued: int) -> None:
-        """Returns when each gateway's snapshot has this limit."""
-
-        def has(gateway: SimulatedGateway) -> bool:
-            found = (d for d in gateway.snapshot.deployments if d.name == name)
-            return any(d.limits.max_queued == max_queued for d in found)
-
-        for gateway in self.gateways:
-            async with gateway.changed, asyncio.timeout(10):
-                await gateway.changed.wait_for(lambda g=gateway: has(g))  # type: ignore[misc]
-
-    async def every_gateway_takes(self, sha256: bytes, *, wanted: bool) -> None:
-        """Returns when each gateway's snapshot has this key, or has it no more."""
-
-        def takes(gateway: SimulatedGateway) -> bool:
-            keys = (key.sha256 for tenant in gateway.snapshot.tenants for key in tenant.keys)
-            return (sha256 in keys) is wanted
-
-        for gateway in self.gateways:
-            async with gateway.changed, asyncio.timeout(10):
-                await gateway.changed.wait_for(lambda g=gateway: takes(g))  # type: ignore[misc]
+            async with gateway.changed, asyncio.timeout(seconds):
+                await gateway.changed.wait_for(partial(_says, gateway, says))
 
     def tenancy(self) -> Tenancy:
         """All tenants, with keys that nobody has."""
@@ -179,17 +159,6 @@ class Fleet:
             for n in range(2)
         }
         return replace(found, tenants=tenants, keys=keys)
-
-    async def every_gateway_names(self, alias: str, adapter: str) -> None:
-        """Returns when in each gateway's snapshot the first deployment's alias names this."""
-
-        def names(gateway: SimulatedGateway) -> bool:
-            found = (a for d in gateway.snapshot.deployments for a in d.aliases)
-            return any((a.alias, a.adapter) == (alias, adapter) for a in found)
-
-        for gateway in self.gateways:
-            async with gateway.changed, asyncio.timeout(10):
-                await gateway.changed.wait_for(lambda g=gateway: names(g))  # type: ignore[misc]
 
     def adapters(self) -> AdapterRegistry:
         """Versions for the first deployment."""
@@ -262,6 +231,31 @@ class Fleet:
                 await asyncio.sleep(HEARTBEAT)
 
 
+def _says(gateway: SimulatedGateway, says: Says) -> bool:
+    return says(gateway.snapshot)
+
+
+def limit_of(name: str, max_queued: int) -> Says:
+    """That a deployment has this limit."""
+    return lambda snapshot: any(
+        d.limits.max_queued == max_queued for d in snapshot.deployments if d.name == name
+    )
+
+
+def key_taken(sha256: bytes, *, wanted: bool) -> Says:
+    """That there is this key, or is no more."""
+    return lambda snapshot: (
+        any(key.sha256 == sha256 for tenant in snapshot.tenants for key in tenant.keys) is wanted
+    )
+
+
+def alias_of(alias: str, adapter: str) -> Says:
+    """That an alias names this."""
+    return lambda snapshot: any(
+        (a.alias, a.adapter) == (alias, adapter) for d in snapshot.deployments for a in d.aliases
+    )
+
+
 async def filled_store(path: Path, fleet: Fleet) -> None:
     """A store that knows the whole fleet."""
     store = await SqliteStore.open(path)
@@ -309,15 +303,5 @@ def _channel(head: str) -> grpc.aio.Channel:
 
 
 def _message(status: ReplicaStatus) -> nodes_pb2.ReplicaStatus:
-    return nodes_pb2.ReplicaStatus(
-        replica_id=status.replica_id,
-        deployment=status.deployment,
-        deployment_uid=status.deployment_uid,
-        template_digest=status.template_digest,
-        revision=status.generation,
-        phase=nodes_pb2.REPLICA_PHASE_READY,
-        address=status.address,
-        pid=status.pid,
-        capacity=status.capacity,
-        max_model_len=status.max_model_len,
-    )
+    ready = nodes_pb2.REPLICA_PHASE_READY
+    return message_of(nodes_pb2.ReplicaStatus, status, revision=status.generation, phase=ready)

@@ -16,13 +16,15 @@ import statistics
 import sys
 import tempfile
 import time
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import httpx
 import psutil
 
-from benchmarks.fleet import Fleet, Sizes, filled_store
+from benchmarks.fleet import Fleet, Sizes, alias_of, filled_store, key_taken, limit_of
 
 HEAD = """
 import asyncio, sys
@@ -77,16 +79,17 @@ async def measured(data_dir: Path, sizes: Sizes, rest: float, changes: int) -> d
         process = psutil.Process(head.pid)
         share = await cpu_share(process, rest)
         before, began = cpu_seconds(process), time.monotonic()
-        answers, spreads = await spread(fleet, addresses["admin"], data_dir, changes)
+        client = await stack.enter_async_context(asking(addresses["admin"], data_dir))
+        answers, spreads = await spread(fleet, client, changes)
         at_rest = share * (time.monotonic() - began)
         of_changes = cpu_seconds(process) - before - at_rest
-        lists = await listed(addresses["admin"], data_dir, changes)
-        keys = await spread_of_keys(fleet, addresses["admin"], data_dir, changes)
-        flips = await spread_of_aliases(fleet, addresses["admin"], data_dir, changes)
+        lists = await listed(client, changes)
+        keys = await spread_of_keys(fleet, client, changes)
+        flips = await spread_of_aliases(fleet, client, changes)
         for task in running:
             task.cancel()
     return {
-        "sizes": vars_of(sizes),
+        "sizes": asdict(sizes),
         "cpu_share_of_one_core_at_rest": round(share, 3),
         "cpu_milliseconds_of_a_change": round(of_changes / changes * 1000, 1),
         "milliseconds_of_a_change_until_it_is_answered": summed_up(answers),
@@ -116,7 +119,7 @@ async def announced(data_dir: Path) -> dict[str, str]:
 async def settled(fleet: Fleet) -> None:
     """Returns when every gateway routes to every replica, and a while later."""
     async with asyncio.timeout(PATIENCE):
-        await fleet.all_routed()
+        await fleet.every_gateway(lambda it: len(it.replicas) == fleet.sizes.replicas, None)
     await asyncio.sleep(5)
 
 
@@ -133,70 +136,69 @@ def cpu_seconds(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
+@contextmanager
+def timed(found: list[float]) -> Iterator[None]:
+    """Notes how many milliseconds the block takes."""
+    began = time.monotonic()
+    yield
+    found.append((time.monotonic() - began) * 1000)
+
+
 async def spread(
-    fleet: Fleet, admin: str, data_dir: Path, changes: int
+    fleet: Fleet, client: httpx.AsyncClient, changes: int
 ) -> tuple[list[float], list[float]]:
     """Milliseconds from asking for each change until it is answered, and until every gateway has
     it."""
-    answered, found = [], []
-    async with asking(admin, data_dir) as client:
-        for number in range(1, changes + 1):
-            name = fleet.deployment_name(number)
-            spec = (await client.get(f"/deployments/{name}")).json()["spec"]
-            began = time.monotonic()
-            body = {**spec, "max_queued": number}
-            reply = await client.put(f"/deployments/{name}", json=body)
-            reply.raise_for_status()
-            answered.append((time.monotonic() - began) * 1000)
-            await fleet.every_gateway_has(name, max_queued=number)
-            found.append((time.monotonic() - began) * 1000)
-            await asyncio.sleep(0.3)
+    answered, found = list[float](), list[float]()
+    for number in range(1, changes + 1):
+        name = fleet.deployment_name(number)
+        spec = (await client.get(f"/deployments/{name}")).json()["spec"]
+        with timed(found):
+            with timed(answered):
+                reply = await client.put(
+                    f"/deployments/{name}", json={**spec, "max_queued": number}
+                )
+                reply.raise_for_status()
+            await fleet.every_gateway(limit_of(name, number))
+        await asyncio.sleep(0.3)
     return answered, found
 
 
-async def listed(admin: str, data_dir: Path, times: int) -> list[float]:
+async def listed(client: httpx.AsyncClient, times: int) -> list[float]:
     """Milliseconds of a page of the list of deployments."""
-    found = []
-    async with asking(admin, data_dir) as client:
-        for _ in range(times):
-            began = time.monotonic()
+    found = list[float]()
+    for _ in range(times):
+        with timed(found):
             (await client.get("/deployments", params={"limit": 100})).raise_for_status()
-            found.append((time.monotonic() - began) * 1000)
     return found
 
 
-async def spread_of_keys(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list[float]:
+async def spread_of_keys(fleet: Fleet, client: httpx.AsyncClient, changes: int) -> list[float]:
     """Milliseconds from asking for each new key, and for its end, until every gateway knows."""
-    found = []
-    async with asking(admin, data_dir) as client:
-        await client.put("/tenants/measured", json={})
-        for _ in range(changes):
-            began = time.monotonic()
+    found = list[float]()
+    await client.put("/tenants/measured", json={})
+    for _ in range(changes):
+        with timed(found):
             made = (await client.post("/tenants/measured/keys")).json()
             digest = hashlib.sha256(made["key"].encode()).digest()
-            await fleet.every_gateway_takes(digest, wanted=True)
-            found.append((time.monotonic() - began) * 1000)
-            began = time.monotonic()
+            await fleet.every_gateway(key_taken(digest, wanted=True))
+        with timed(found):
             await client.delete(f"/tenants/measured/keys/{made['id']}")
-            await fleet.every_gateway_takes(digest, wanted=False)
-            found.append((time.monotonic() - began) * 1000)
-            await asyncio.sleep(0.3)
+            await fleet.every_gateway(key_taken(digest, wanted=False))
+        await asyncio.sleep(0.3)
     return found
 
 
-async def spread_of_aliases(fleet: Fleet, admin: str, data_dir: Path, changes: int) -> list[float]:
+async def spread_of_aliases(fleet: Fleet, client: httpx.AsyncClient, changes: int) -> list[float]:
     """Milliseconds from the answer to each move of an alias until every gateway has it."""
-    found = []
+    found = list[float]()
     path = f"/aliases/{fleet.deployment_name(0)}/moved"
-    async with asking(admin, data_dir) as client:
-        for number in range(changes):
-            target = f"a@{number % 2}"
-            reply = await client.put(path, json={"target": target})
-            answered = time.monotonic()
-            reply.raise_for_status()
-            await fleet.every_gateway_names("moved", target)
-            found.append((time.monotonic() - answered) * 1000)
-            await asyncio.sleep(0.3)
+    for number in range(changes):
+        target = f"a@{number % 2}"
+        (await client.put(path, json={"target": target})).raise_for_status()
+        with timed(found):
+            await fleet.every_gateway(alias_of("moved", target))
+        await asyncio.sleep(0.3)
     return found
 
 
@@ -209,11 +211,6 @@ def asking(admin: str, data_dir: Path) -> httpx.AsyncClient:
         trust_env=False,
         timeout=30,
     )
-
-
-def vars_of(sizes: Sizes) -> dict[str, int]:
-    """The sizes by their names."""
-    return {name: getattr(sizes, name) for name in sizes.__slots__}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ There is a class for each branch that code catches, and for no other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 
 
 class Code(StrEnum):
@@ -222,3 +225,15 @@ class SecretUnusable(CannotStart):
     """A file that should hold a secret is not there, or is open to others than its owner."""
 
     code = Code.SECRET_UNUSABLE
+
+
+@contextmanager
+def writing_below(directory: Path) -> Iterator[None]:
+    """Says of what the disk refuses where it was. Raises `StoreUnavailable`."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(
+            f"cannot write below {directory}: {error.strerror}; check its disk's space and its"
+            " rights"
+        ) from error

@@ -16,7 +16,7 @@ from moto.server import ThreadedMotoServer
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE
 from penstock.control.adapter_sources.patience import Patience
-from penstock.control.adapter_sources.sources import AdapterSources, MachineSources
+from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.errors import BadAdapter, StoreUnavailable, Unavailable
 from penstock.control.store.adapters.content import AdapterContents
 from tests.control.adapter_sources import broken_buckets
@@ -84,12 +84,12 @@ def scratch(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sources(scratch: Path) -> AdapterSources:
+def sources(scratch: Path) -> MachineSources:
     return MachineSources(scratch, Path("/nowhere"), BRIEF)
 
 
 def test_a_prefix_is_downloaded_for_the_block_and_gone_afterwards(
-    sources: AdapterSources, lora: Any, scratch: Path, tmp_path: Path
+    sources: MachineSources, lora: Any, scratch: Path, tmp_path: Path
 ) -> None:
     for source in ("s3://adapters/team/lora", "s3://adapters/team/lora/"):
         with sources.fetched(source, len(FILES[WEIGHTS_FILE])) as directory:
@@ -98,7 +98,7 @@ def test_a_prefix_is_downloaded_for_the_block_and_gone_afterwards(
         assert not list(scratch.iterdir())
 
 
-def test_a_bucket_may_be_an_adapter_itself(sources: AdapterSources, lora: Any) -> None:
+def test_a_bucket_may_be_an_adapter_itself(sources: MachineSources, lora: Any) -> None:
     for name, data in FILES.items():
         lora.put_object(Bucket="adapters", Key=name, Body=data)
     with sources.fetched("s3://adapters", LARGE) as directory:
@@ -106,7 +106,7 @@ def test_a_bucket_may_be_an_adapter_itself(sources: AdapterSources, lora: Any) -
 
 
 def test_the_endpoint_of_s3_alone_goes_before_that_of_all_services(
-    sources: AdapterSources, lora: Any, s3: str, variables: pytest.MonkeyPatch
+    sources: MachineSources, lora: Any, s3: str, variables: pytest.MonkeyPatch
 ) -> None:
     variables.setenv("AWS_ENDPOINT_URL", f"http://{free_address()}")
     variables.setenv("AWS_ENDPOINT_URL_S3", s3.replace("127.0.0.1", "localhost"))
@@ -115,7 +115,7 @@ def test_the_endpoint_of_s3_alone_goes_before_that_of_all_services(
 
 
 def test_what_the_block_says_of_a_file_is_told_of_the_source(
-    sources: AdapterSources, lora: Any, tmp_path: Path
+    sources: MachineSources, lora: Any, tmp_path: Path
 ) -> None:
     lora.put_object(Bucket="adapters", Key=f"team/lora/{WEIGHTS_FILE}", Body=b"none")
     stored = AdapterContents(tmp_path / "stored")
@@ -124,7 +124,7 @@ def test_what_the_block_says_of_a_file_is_told_of_the_source(
     assert str(error.value).startswith(f"'s3://adapters/team/lora/{WEIGHTS_FILE}'")
 
 
-def failure(sources: AdapterSources, source: str, max_bytes: int = LARGE) -> str:
+def failure(sources: MachineSources, source: str, max_bytes: int = LARGE) -> str:
     """How a source fails: the error's code, and what it says."""
     with (
         pytest.raises((BadAdapter, Unavailable)) as error,
@@ -138,7 +138,7 @@ def failure(sources: AdapterSources, source: str, max_bytes: int = LARGE) -> str
     return f"{error.value.code}: {said}"
 
 
-def test_what_is_missing_is_named(sources: AdapterSources, lora: Any, scratch: Path) -> None:
+def test_what_is_missing_is_named(sources: MachineSources, lora: Any, scratch: Path) -> None:
     why = failure(sources, "s3://others/team/lora")
     assert why.startswith("bad-adapter: 127.0.0.1:")
     assert why.endswith("has no bucket others")
@@ -151,7 +151,7 @@ def test_what_is_missing_is_named(sources: AdapterSources, lora: Any, scratch: P
 
 
 def test_weights_that_are_too_large_are_refused(
-    sources: AdapterSources, lora: Any, scratch: Path
+    sources: MachineSources, lora: Any, scratch: Path
 ) -> None:
     size = len(FILES[WEIGHTS_FILE])
     why = failure(sources, "s3://adapters/team/lora", size - 1)
@@ -162,7 +162,7 @@ def test_weights_that_are_too_large_are_refused(
 
 
 def test_who_may_not_read_is_told_so_without_the_key(
-    sources: AdapterSources, lora: Any, s3: str
+    sources: MachineSources, lora: Any, s3: str
 ) -> None:
     told(s3, "reset-auth", "0")
     try:
@@ -175,7 +175,7 @@ def test_who_may_not_read_is_told_so_without_the_key(
 
 
 def test_without_credentials_it_is_said_how_to_give_them(
-    sources: AdapterSources, lora: Any, variables: pytest.MonkeyPatch
+    sources: MachineSources, lora: Any, variables: pytest.MonkeyPatch
 ) -> None:
     variables.delenv("AWS_SECRET_ACCESS_KEY")
     why = failure(sources, "s3://adapters/team/lora")
@@ -189,7 +189,7 @@ def test_without_credentials_it_is_said_how_to_give_them(
     [("AWS_ENDPOINT_URL", "no url: secret-token"), ("AWS_PROFILE", "secret-token")],
 )
 def test_settings_that_lead_nowhere_are_told_without_repeating_them(
-    sources: AdapterSources, lora: Any, variables: pytest.MonkeyPatch, name: str, value: str
+    sources: MachineSources, lora: Any, variables: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     variables.setenv(name, value)
     why = failure(sources, "s3://adapters/team/lora")
@@ -197,7 +197,7 @@ def test_settings_that_lead_nowhere_are_told_without_repeating_them(
 
 
 def test_an_endpoint_that_is_away_is_named_without_its_password(
-    sources: AdapterSources, variables: pytest.MonkeyPatch, scratch: Path
+    sources: MachineSources, variables: pytest.MonkeyPatch, scratch: Path
 ) -> None:
     address = free_address()
     variables.setenv("AWS_ENDPOINT_URL", f"http://user:secret-token@{address}")
@@ -230,7 +230,7 @@ def test_an_endpoint_that_is_away_is_named_without_its_password(
     ],
 )
 def test_a_server_that_does_not_bring_the_object_is_given_up(
-    sources: AdapterSources,
+    sources: MachineSources,
     variables: pytest.MonkeyPatch,
     scratch: Path,
     answer: Callable[[BrokenBucket], None],
@@ -313,18 +313,18 @@ def test_a_disk_that_takes_nothing_is_no_fault_of_the_source(lora: Any, tmp_path
     "source",
     ["s3://", "s3:///team", "s3://a b/team", "s3://adapters/\n", "s3://adapters/" + "a" * 2000],
 )
-def test_an_address_that_can_be_none_is_refused(sources: AdapterSources, source: str) -> None:
+def test_an_address_that_can_be_none_is_refused(sources: MachineSources, source: str) -> None:
     assert " names no " in failure(sources, source)
 
 
-def test_credentials_in_an_address_are_not_repeated(sources: AdapterSources) -> None:
+def test_credentials_in_an_address_are_not_repeated(sources: MachineSources) -> None:
     why = failure(sources, f"s3://{KEY_ID}:{SECRET}@adapters/team")
     assert "credentials and endpoint are the head's" in why
     assert KEY_ID not in why
 
 
 def test_no_secret_is_logged_whatever_is_logged(
-    sources: AdapterSources,
+    sources: MachineSources,
     lora: Any,
     variables: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

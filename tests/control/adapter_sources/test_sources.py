@@ -14,7 +14,7 @@ import pytest
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE
 from penstock.control.adapter_sources.hugging_face import hub_cache
-from penstock.control.adapter_sources.sources import AdapterSources, MachineSources
+from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.errors import BadAdapter
 from penstock.control.store.adapters.content import AdapterContents
 from tests.control.adapter_sources.files import FILES, LARGE, is_the_adapter, written
@@ -29,7 +29,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sources(tmp_path: Path, cache: Path) -> AdapterSources:
+def sources(tmp_path: Path, cache: Path) -> MachineSources:
     return MachineSources(tmp_path / "scratch", cache)
 
 
@@ -54,7 +54,7 @@ def cached(cache: Path) -> Path:
     return repository
 
 
-def refused(sources: AdapterSources, source: str, max_bytes: int = LARGE) -> str:
+def refused(sources: MachineSources, source: str, max_bytes: int = LARGE) -> str:
     """Why a source is refused."""
     with pytest.raises(BadAdapter) as error, sources.fetched(source, max_bytes):
         pass
@@ -62,7 +62,7 @@ def refused(sources: AdapterSources, source: str, max_bytes: int = LARGE) -> str
     return str(error.value)
 
 
-def test_a_directory_is_used_in_place_and_left_there(sources: AdapterSources, lora: Path) -> None:
+def test_a_directory_is_used_in_place_and_left_there(sources: MachineSources, lora: Path) -> None:
     with sources.fetched(str(lora), LARGE) as directory:
         assert directory == lora
     assert is_the_adapter(lora)
@@ -70,7 +70,7 @@ def test_a_directory_is_used_in_place_and_left_there(sources: AdapterSources, lo
 
 @pytest.mark.parametrize("name", ["penstock-mini/pirate", "penstock-mini/json"])
 def test_what_ships_with_penstock_has_a_name(
-    sources: AdapterSources, tmp_path: Path, name: str
+    sources: MachineSources, tmp_path: Path, name: str
 ) -> None:
     with sources.fetched(name, 1 << 30) as directory:
         taken = AdapterContents(tmp_path / "stored").take_in(directory, FamilyLimits())
@@ -80,7 +80,7 @@ def test_what_ships_with_penstock_has_a_name(
 @pytest.mark.parametrize(
     "source", ["", "pirate", "models/lora", "penstock-mini/../json", "https://hub/lora", "x\ny"]
 )
-def test_what_is_no_source_is_told_those_that_are(sources: AdapterSources, source: str) -> None:
+def test_what_is_no_source_is_told_those_that_are(sources: MachineSources, source: str) -> None:
     why = refused(sources, source)
     assert repr(source) in why
     assert "s3://bucket/prefix" in why
@@ -137,7 +137,7 @@ def below_a_file(lora: Path) -> None:
     ],
 )
 def test_a_directory_that_holds_no_adapter_is_refused_with_what_is_there(
-    sources: AdapterSources, tmp_path: Path, broken: Callable[[Path], None], why: str
+    sources: MachineSources, tmp_path: Path, broken: Callable[[Path], None], why: str
 ) -> None:
     lora = written(tmp_path / "models" / "lora")
     broken(lora)
@@ -147,11 +147,11 @@ def test_a_directory_that_holds_no_adapter_is_refused_with_what_is_there(
 
 
 @pytest.mark.parametrize("path", ["/a\0b", "/\ud800", "/" + "a" * 300])
-def test_a_path_that_can_be_none_is_refused(sources: AdapterSources, path: str) -> None:
+def test_a_path_that_can_be_none_is_refused(sources: MachineSources, path: str) -> None:
     assert refused(sources, path).encode().isascii()
 
 
-def test_weights_are_as_large_as_asked_for_at_most(sources: AdapterSources, lora: Path) -> None:
+def test_weights_are_as_large_as_asked_for_at_most(sources: MachineSources, lora: Path) -> None:
     size = len(FILES[WEIGHTS_FILE])
     with sources.fetched(str(lora), size):
         pass
@@ -169,7 +169,7 @@ def test_weights_are_as_large_as_asked_for_at_most(sources: AdapterSources, lora
     ],
 )
 def test_a_revision_in_the_hubs_cache_is_used_in_place(
-    sources: AdapterSources, cached: Path, tmp_path: Path, source: str, commit: str
+    sources: MachineSources, cached: Path, tmp_path: Path, source: str, commit: str
 ) -> None:
     with sources.fetched(source, LARGE) as directory:
         assert directory == cached / "snapshots" / commit
@@ -178,7 +178,7 @@ def test_a_revision_in_the_hubs_cache_is_used_in_place(
 
 
 def test_what_the_hubs_cache_lacks_is_told_with_what_it_has(
-    sources: AdapterSources, cached: Path, cache: Path
+    sources: MachineSources, cached: Path, cache: Path
 ) -> None:
     why = refused(sources, "hf:acme/other")
     assert str(cache) in why
@@ -189,12 +189,12 @@ def test_what_the_hubs_cache_lacks_is_told_with_what_it_has(
     assert COMMIT in why
 
 
-def test_a_cache_that_is_not_there_is_named(sources: AdapterSources, cache: Path) -> None:
+def test_a_cache_that_is_not_there_is_named(sources: MachineSources, cache: Path) -> None:
     assert f"{str(cache)!r}, the Hugging Face cache" in refused(sources, "hf:acme/lora")
 
 
 def test_a_snapshot_of_which_a_file_was_not_fetched_is_refused(
-    sources: AdapterSources, cached: Path
+    sources: MachineSources, cached: Path
 ) -> None:
     (cached / "snapshots" / COMMIT / WEIGHTS_FILE).unlink()
     why = refused(sources, "hf:acme/lora")
@@ -205,7 +205,7 @@ def test_a_snapshot_of_which_a_file_was_not_fetched_is_refused(
 
 @pytest.mark.parametrize("told", ["../../../lora", "", "\xff" * 99, COMMIT + "0"])
 def test_a_ref_that_is_no_commit_leads_nowhere(
-    sources: AdapterSources, cached: Path, lora: Path, told: str
+    sources: MachineSources, cached: Path, lora: Path, told: str
 ) -> None:
     (cached / "refs" / "main").write_text(told)
     assert "has no revision 'main'" in refused(sources, "hf:acme/lora")
@@ -219,7 +219,7 @@ def test_a_ref_that_is_no_commit_leads_nowhere(
     ],
 )
 def test_a_hubs_name_that_can_be_none_is_refused(
-    sources: AdapterSources, cached: Path, source: str
+    sources: MachineSources, cached: Path, source: str
 ) -> None:
     assert "names no re" in refused(sources, source)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import BinaryIO, Final, Self
 
-from penstock.control.errors import BadAdapter, StoreUnavailable
+from penstock.control.errors import BadAdapter, writing_below
 
 LARGEST_CONFIG: Final = 1 << 20
 """Bytes of an `adapter_config.json`; those that trainers write have one or two thousand."""
@@ -31,11 +31,10 @@ def scratch_directory(below: Path, named: str) -> Iterator[Path]:
 
 def new_directory(below: Path) -> Path:
     """An empty directory that is nobody else's. Raises `StoreUnavailable`."""
-    try:
+    with writing_below(below):
         below.mkdir(parents=True, exist_ok=True)
-        return Path(mkdtemp(dir=below))
-    except OSError as error:
-        raise _unwritable(below, error) from error
+        directory = Path(mkdtemp(dir=below))
+    return directory
 
 
 def error_about(named: str, directory: Path, error: BadAdapter) -> BadAdapter:
@@ -51,10 +50,8 @@ class ReceivedFile:
         self._path, self._largest, self._named = path, largest, named
         self._hash = hashlib.sha256()
         self.size = 0
-        try:
+        with writing_below(path.parent):
             self._file: BinaryIO = path.open("xb", buffering=0)
-        except OSError as error:
-            raise _unwritable(path.parent, error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -77,11 +74,9 @@ class ReceivedFile:
         check_size(self._named, self.size, self._largest)
         self._hash.update(data)
         rest = memoryview(data)
-        try:
+        with writing_below(self._path.parent):
             while rest:
                 rest = rest[self._file.write(rest) :]
-        except OSError as error:
-            raise _unwritable(self._path.parent, error) from error
 
     def close(self) -> None:
         """Nothing is written any more; any number of times."""
@@ -92,9 +87,3 @@ def check_size(named: str, size: int, largest: int) -> None:
     """Raises `BadAdapter` for more bytes than are taken."""
     if size > largest:
         raise BadAdapter(f"{named} has more than {largest} bytes, which is all that is taken")
-
-
-def _unwritable(directory: Path, error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"cannot write below {directory}: {error.strerror}; check its disk's space and its rights"
-    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Final, Protocol
+from typing import Final
 
 from penstock.adapters.shown import shown
 from penstock.control.adapter_sources.directories import (
@@ -20,18 +20,6 @@ from penstock.control.adapter_sources.scratch import scratch_directory
 from penstock.control.errors import BadAdapter
 
 _S3_SCHEME: Final = "s3://"
-
-
-class AdapterSources(Protocol):
-    """Who brings the files that a source names."""
-
-    def fetched(self, source: str, max_bytes: int) -> AbstractContextManager[Path]:
-        """A directory with `adapter_config.json` and `adapter_model.safetensors`, of at most
-        `max_bytes`, for as long as the block lasts. Blocks: a thread's work.
-
-        Raises `BadAdapter` with what is wrong and what would do, `source-unavailable` where another
-        try may help, `StoreUnavailable` for the head's own disk.
-        """
 
 
 class MachineSources:
@@ -51,7 +39,12 @@ class MachineSources:
 
     @contextmanager
     def fetched(self, source: str, max_bytes: int) -> Iterator[Path]:
-        """See `AdapterSources`."""
+        """A directory with `adapter_config.json` and `adapter_model.safetensors`, of at most
+        `max_bytes`, for as long as the block lasts. Blocks: a thread's work.
+
+        Raises `BadAdapter` with what is wrong and what would do, `source-unavailable` where another
+        try may help, `StoreUnavailable` for the head's own disk.
+        """
         if source.startswith(_S3_SCHEME):
             with self._downloaded(source, max_bytes) as directory:
                 yield directory

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Viewer
+from penstock.control.admin.derived import Shown
 from penstock.control.admin.resources import resources
 from penstock.control.managers.cluster_store import SEEN
 from penstock.control.store.store import AuditEntry, Document, Store
@@ -29,7 +30,7 @@ Seen = Annotated[
 ]
 
 
-class AuditModel(BaseModel):
+class AuditModel(Shown):
     """One document's change."""
 
     version: int = Field(description="of the transaction; changes made at once share it")
@@ -77,16 +78,8 @@ def page(found: Sequence[AuditEntry], limit: int) -> AuditPage:
 
 
 def _shown(entry: AuditEntry) -> AuditModel:
-    return AuditModel(
-        version=entry.version,
-        at=entry.at,
-        who=entry.who,
-        what=entry.what,
-        kind=entry.key.kind,
-        name=entry.key.name,
-        before=_without_secrets(entry.before),
-        after=_without_secrets(entry.after),
-    )
+    before, after = _without_secrets(entry.before), _without_secrets(entry.after)
+    return AuditModel.drawn(entry, entry.key, before=before, after=after)
 
 
 def _without_secrets(document: Document | None) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ class Head:
     data_dir: Path
     token_file: Path | None = None
     ca: Path | None = None
+    as_json: bool = False  # what it says is for programs
 
     @property
     def url(self) -> str:

@@ -7,7 +7,7 @@ transactions; which texts are whose is known by the shadow's or the recording's 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -132,11 +132,6 @@ class Records:
             if over <= 0:
                 break
         return self._db.execute("DELETE FROM records WHERE number <= ?", (last,)).rowcount
-
-    def forget(self, uids: Collection[str]) -> None:
-        """Nothing of these is left."""
-        for table in OF_A_UID:
-            self._db.executemany(f"DELETE FROM {table} WHERE uid = ?", ((u,) for u in uids))
 
     def ever(self, uid: str) -> Ever:
         """How much there has been of one."""

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 from penstock.control.errors import InvalidInput
 
 E = TypeVar("E", bound=StrEnum)
+V = TypeVar("V")
 _KEY: Final = "declared"
 
 
@@ -129,6 +130,16 @@ def nested(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
             form, value = leaf.declared.form, values[leaf.name]
             place[last] = form.read(value) if form else value
     return found
+
+
+def drawn(kind: Callable[..., V], *values: object, **own: Any) -> V:
+    """A dataclass of what these have: of several with a field's name, the first counts; `own`: what
+    none has, or otherwise."""
+    for each in dataclasses.fields(kind):  # type: ignore[arg-type]
+        having = (it for it in values if hasattr(it, each.name))
+        if each.name not in own and (value := next(having, None)) is not None:
+            own[each.name] = getattr(value, each.name)
+    return kind(**own)
 
 
 def check(value: Any, error: type[InvalidInput] = InvalidInput, *, within: str = "") -> None:

@@ -14,7 +14,7 @@ class SingleFlight:
         self._tasks = tasks
         self._pending: set[Hashable] = set()
 
-    def start(self, call: Hashable, work: Coroutine[Any, Any, None]) -> bool:
+    def start(self, call: Hashable, work: Coroutine[Any, Any, object]) -> bool:
         """Starts the work, unless this call is pending; returns whether it did."""
         if call in self._pending:
             work.close()

@@ -23,7 +23,13 @@ from typing import Any, Final, TypeAlias
 
 from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.version import CONFIG_FILE, WEIGHTS_FILE, Digest, is_digest
-from penstock.control.errors import InvalidInput, PenstockError, StoreUnavailable, Unavailable
+from penstock.control.errors import (
+    InvalidInput,
+    PenstockError,
+    StoreUnavailable,
+    Unavailable,
+    writing_below,
+)
 from penstock.control.node_agent.adapter_fetch import PATIENCE, AdapterSource, receive
 from penstock.control.store.adapters.content import AdapterContents
 from penstock.control.supervision.clock import Clock
@@ -170,7 +176,7 @@ class AdapterCache:
 
     @asynccontextmanager
     async def _scratch(self) -> AsyncIterator[Path]:
-        try:
+        with writing_below(self._directory):
             fetching = self._directory / _FETCHING
             fetching.mkdir(parents=True, exist_ok=True)
             scratch = Path(mkdtemp(dir=fetching))
@@ -178,11 +184,6 @@ class AdapterCache:
                 yield scratch
             finally:
                 await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
-        except OSError as error:
-            raise StoreUnavailable(
-                f"cannot write below {self._directory}: {error.strerror}; check its disk's space "
-                "and its rights"
-            ) from error
 
     def _used(self, digest: Digest) -> Path:
         """Where the content lies, marked as used for the agents that come after this one."""

@@ -29,7 +29,6 @@ class AdapterSource(Protocol):
     def fetch_adapter(self, digest: str) -> AsyncGenerator[nodes_pb2.AdapterPiece, None]:
         """The content's pieces, in order. Raises `NotFound`, `Unavailable`, and of that kind
         `TokenRefused`."""
-        ...
 
 
 async def receive(

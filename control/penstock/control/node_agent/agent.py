@@ -32,11 +32,9 @@ class HeadLink(Protocol):
 
     async def register(self, request: nodes_pb2.RegisterNodeRequest) -> nodes_pb2.RegisterNodeReply:
         """Makes this node known."""
-        ...
 
     async def heartbeat(self, request: nodes_pb2.HeartbeatRequest) -> nodes_pb2.HeartbeatReply:
         """Tells how it is."""
-        ...
 
 
 class Replicas(Protocol):
@@ -44,7 +42,6 @@ class Replicas(Protocol):
 
     def statuses(self) -> list[nodes_pb2.ReplicaStatus]:
         """Every replica, whole."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,21 +51,18 @@ class ReplicaProbe(Protocol):
 
     async def pulse(self, replica: ReplicaAddress, *, within: timedelta) -> Pulse | None:
         """Whether it is ready; None if there was no answer in time."""
-        ...
 
     async def drain(self, replica: ReplicaAddress, deadline: timedelta) -> None:
         """Lets running calls finish; returns when they have, at the deadline, or if it is gone.
 
         Raises `TokenRefused` where it takes no order of ours.
         """
-        ...
 
     async def keep_adapters(
         self, replica: ReplicaAddress, keep: inference_pb2.KeepAdapters, *, within: timedelta
     ) -> None:
         """Tells it what it is to hold. Raises `Unavailable` where it did not hear, and
         `InvalidInput` where saying it again would not help."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from penstock.control.declared.messages import message_of
 from penstock.control.errors import Unavailable
 from penstock.v1 import nodes_pb2
 
@@ -35,7 +36,6 @@ class DeviceLibrary(Protocol):
 
     def devices(self) -> Sequence[DeviceFacts]:
         """Every one of them. Raises `NoDevices`."""
-        ...
 
 
 class NodeResourcesReader:
@@ -53,7 +53,7 @@ class NodeResourcesReader:
         """What there is now. Devices that cannot be asked are told as they were last seen: a
         driver that stutters takes no replica its devices."""
         resources = self._machine()
-        resources.devices.extend(_message(each) for each in self._devices())
+        resources.devices.extend(message_of(nodes_pb2.Device, each) for each in self._devices())
         if resources.devices:
             resources.gpus = len(resources.devices)
         return resources
@@ -68,13 +68,3 @@ class NodeResourcesReader:
                 self._told = str(error)
                 log.error("the accelerators cannot be asked: %s", error)
         return self._last
-
-
-def _message(facts: DeviceFacts) -> nodes_pb2.Device:
-    return nodes_pb2.Device(
-        index=facts.index,
-        uuid=facts.uuid,
-        name=facts.name,
-        memory_bytes=facts.memory_bytes,
-        memory_used_bytes=facts.memory_used_bytes,
-    )

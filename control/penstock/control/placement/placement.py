@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from penstock.control.declared.fields import drawn
 from penstock.control.state.fleet.replica import (
     KeptAdapter,
     NodeFacts,
@@ -42,17 +43,12 @@ def order_for(
     """What to tell a node so that it runs this replica of the deployment's present template, with
     the adapters that it is to keep."""
     template = deployment.spec.template
-    return ReplicaOrder(
+    return drawn(
+        ReplicaOrder,
+        replica,
+        template,
         replica_id=replica.id,
-        deployment=deployment.spec.name,
-        deployment_uid=replica.deployment_uid,
-        template_digest=replica.template_digest,
-        generation=replica.generation,
-        engine=template.engine,
-        model=template.model,
-        engine_args=template.engine_args,
         adapters=kept,
-        devices=replica.devices,
         start_limit_ms=deployment.spec.usual_start_limit_ms,
         max_adapters=template.adapter_slots,
         max_adapter_rank=template.adapter_rank,

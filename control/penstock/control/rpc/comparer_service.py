@@ -36,19 +36,15 @@ class Comparing(Protocol):
         keep_others: bool,
     ) -> Sequence[Standing]:
         """These are the shadows and recordings that there are; how each shadow stands."""
-        ...
 
     async def recorded(self) -> Sequence[RecordingStanding]:
         """How each recording stands."""
-        ...
 
     def recording(self, uid: str) -> AsyncIterator[bytes]:
         """A recording as a file, some lines at a time. Raises `unknown-recording`."""
-        ...
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool = False) -> Account:
         """All that is known of one. Raises `unknown-shadow`."""
-        ...
 
 
 class ComparerService(comparer_pb2_grpc.ComparerServicer):

@@ -46,23 +46,18 @@ class Replicas(Protocol):
 
     def start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
         """Starts one, or tells of it. Raises `InvalidInput` and `Unavailable`."""
-        ...
 
     def stop(self, replica_id: str, drain: timedelta) -> None:
         """Begins to stop one."""
-        ...
 
     def statuses(self) -> list[nodes_pb2.ReplicaStatus]:
         """All of them."""
-        ...
 
     def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
         """One announces itself, or what it holds. Raises `unknown-replica`."""
-        ...
 
     def keep_adapters(self, replica_id: str, keep: inference_pb2.KeepAdapters) -> None:
         """One is to hold these from now on. Raises `unknown-replica` and `InvalidInput`."""
-        ...
 
 
 class AdapterDirectories(Protocol):
@@ -71,7 +66,6 @@ class AdapterDirectories(Protocol):
     async def content(self, digest: str) -> Path:
         """The directory of a content, checked just now. Raises `InvalidInput`, `NotFound` and
         `Unavailable`."""
-        ...
 
 
 class Allegiance(Protocol):
@@ -79,12 +73,10 @@ class Allegiance(Protocol):
 
     def accept(self, offered: Stamp) -> None:
         """Raises `ForeignHead` for orders of others."""
-        ...
 
     @property
     def stamp(self) -> Stamp:
         """The newest that was accepted."""
-        ...
 
 
 class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):

@@ -39,7 +39,6 @@ class AdapterDirectories(Protocol):
     def directory_of(self, digest: Digest) -> Path | None:
         """Where a content lies; none: it is not stored. Any text may be asked for. Raises
         `StoreUnavailable`."""
-        ...
 
 
 class NodesService(nodes_pb2_grpc.NodesServicer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from penstock.control.declared.messages import value_of
 from penstock.control.rpc.wire import milliseconds
 from penstock.control.state.tenancy.day_holds import Amount, GatewayDay, Hold, Share
 from penstock.control.state.tenancy.usage import (
@@ -22,14 +23,7 @@ def usage_rows(message: routes_pb2.GatewayReport) -> Iterator[tuple[UsageKey, Co
     for row in message.usage:
         yield (
             UsageKey(row.tenant, row.key_id, row.deployment, row.adapter),
-            Counts(
-                row.requests,
-                row.rejected,
-                row.prompt_tokens,
-                row.completion_tokens,
-                row.cached_tokens,
-                row.cost_nanousd,
-            ),
+            value_of(Counts, row),
         )
 
 

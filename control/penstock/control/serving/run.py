@@ -105,7 +105,8 @@ class _Serving:
         """Until stopped. Raises `CannotStart`, alone or in a group."""
         options = self._options
         async with AsyncExitStack() as stack:
-            admin = await stack.enter_async_context(self._admin())
+            token = token_in(options.admin_token_file)
+            admin = await stack.enter_async_context(AdminClient(options.admin_url, token))
             gateway = await stack.enter_async_context(GatewayClient(options.gateway_url))
             session = Session(options, admin, gateway, self._display, self._head, self._node)
             async with asyncio.TaskGroup() as tasks:
@@ -125,9 +126,6 @@ class _Serving:
         await self._head.stop(HEAD_LIMIT)
         self._kill_all()
         self._display.done("stopped: no process is left")
-
-    def _admin(self) -> AdminClient:
-        return AdminClient(self._options.admin_url, token_in(self._options.admin_token_file))
 
     # ---- processes
 

@@ -153,7 +153,9 @@ class Session:
         await self._load()
         await self._answer()
         text = panel.ready_text(
-            self._options, seconds=self._elapsed(), asks_for_keys=self._asks_for_keys
+            self._options,
+            seconds=self._loop.time() - self._began,
+            asks_for_keys=self._asks_for_keys,
         )
         self._shown.text(f"\n{text}\n")
         await self._watch()
@@ -346,6 +348,3 @@ class Session:
     def _newest_step(self, replicas: list[ReplicaModel]) -> str:
         loading = [each for each in replicas if each.log_path and each.state != "ready"]
         return newest_step(log_files.tail(Path(loading[0].log_path), TAIL)) if loading else ""
-
-    def _elapsed(self) -> float:
-        return self._loop.time() - self._began

@@ -43,19 +43,15 @@ class GatewayState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentCounts:
-    """One deployment as one gateway counts it since its start; units as in routes.proto."""
+    """One deployment as one gateway counts it since its start, as far as the head looks
+    at it; units as in routes.proto."""
 
     deployment: str
     queued: int = 0
     in_flight: int = 0
     requests: int = 0
-    succeeded: int = 0
     failed: int = 0
     rejected: int = 0
-    cancelled: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    ttft_us_sum: int = 0
     queue_wait_us_sum: int = 0
     sent: int = 0
     estimated_wait_ms: int = 0
@@ -70,7 +66,6 @@ class GatewayReport:
     deployments: tuple[DeploymentCounts, ...] = ()
     draining: bool = False  # it takes no new connections
     bytes_sent: int = 0  # to clients, since it started
-    connections: int = 0  # of clients, now
     instance: str = ""  # of the gateway's process: counts of another begin at 0 again
     # Replicas that it sends nothing to by itself: id, reason, milliseconds that this will last.
     doubts: tuple[tuple[str, str, int], ...] = ()

@@ -121,7 +121,9 @@ class AdaptersApi:
     async def adapter_replicas(self, adapter: str, _: Viewer) -> list[WhereModel]:
         """Where a version is: on every replica that could hold it, by that replica's own word."""
         view = self._adapters.view
-        return [WhereModel.of(each) for each in whereabouts(view, view.adapters.version(adapter))]
+        return [
+            WhereModel.drawn(each) for each in whereabouts(view, view.adapters.version(adapter))
+        ]
 
     async def list_evidence(self, adapter: str, _: Viewer) -> list[EvidenceModel]:
         """What evaluations found of a version, the newest first."""

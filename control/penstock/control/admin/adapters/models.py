@@ -24,7 +24,6 @@ from penstock.control.admin.fields import Count, Text, one_of
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.adapters.versions import NewAdapter
 from penstock.control.state.adapters.registry import StoredEvidence
-from penstock.control.state.adapters.whereabouts import Whereabouts
 from penstock.control.state.cluster import ClusterView
 
 
@@ -196,11 +195,6 @@ class WhereModel(Shown):
     kept: bool = Field(description="it is to be there before anybody asks; else it is a guest")
     pinned: bool
     reason: str = Field(description="why its load failed there; empty: it did not")
-
-    @classmethod
-    def of(cls, found: Whereabouts) -> WhereModel:
-        """Whereabouts as the API shows them."""
-        return cls.drawn(found)
 
 
 class AdapterPolicyModel(BaseModel):

@@ -37,7 +37,6 @@ class Recorded(Protocol):
 
     def recording(self, uid: str) -> AsyncIterator[bytes]:
         """A recording as a file. Raises `unknown-recording` and `Unavailable`."""
-        ...
 
 
 class RecordingsApi:

@@ -30,7 +30,7 @@ from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.routing.degrading import said_of
 from penstock.control.state.routing.doubts import Doubt
 from penstock.control.state.tenancy.spend import Spend
-from penstock.control.state.tenancy.tokens import Role, Token
+from penstock.control.state.tenancy.tokens import Role
 
 FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 Setting = Text | StrictBool | StrictInt | float
@@ -269,11 +269,6 @@ class TokenModel(Shown):
     created_at: datetime
     last_used_at: datetime | None = Field(description="to the hour, about")
     revoked_at: datetime | None
-
-    @classmethod
-    def of(cls, token: Token) -> TokenModel:
-        """A token as the API shows it."""
-        return cls.drawn(token)
 
 
 class CreatedTokenModel(TokenModel):

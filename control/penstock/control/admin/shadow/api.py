@@ -36,7 +36,6 @@ class Comparisons(Protocol):
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
         """All that is known of one. Raises `unknown-shadow` and `Unavailable`."""
-        ...
 
 
 class ShadowsApi:

@@ -36,7 +36,7 @@ def keys_api(tenants: TenantManager, clock: Clock) -> APIRouter:
         """A tenant's keys by id, without the keys themselves."""
         tenancy = tenants.tenancy
         found = {key.id: key for key in tenancy.keys_of(tenancy.tenant(tenant_id).id)}
-        return [KeyModel.of(key) for key in page.of(found)]
+        return [KeyModel.drawn(key) for key in page.of(found)]
 
     @router.post("", status_code=status.HTTP_201_CREATED)
     async def create_key(

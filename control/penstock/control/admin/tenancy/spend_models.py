@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
-from typing import Self
 
 from pydantic import BaseModel, Field
 
@@ -21,11 +20,6 @@ class SpentModel(Shown):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     usd: float = Field(default=0.0, description="US dollars, by its prices")
-
-    @classmethod
-    def of(cls, spend: Spend) -> Self:
-        """A spend as the API shows it."""
-        return cls.drawn(spend)
 
     @property
     def tokens(self) -> int:
@@ -52,7 +46,7 @@ class BudgetModel(BaseModel):
         return cls(
             used_up=bool(budgets) and deployment.spec.name in spending.used_up,
             resets_at=_moment(spending.resets_at_ms) if budgets else None,
-            today=SpentModel.of(today),
+            today=SpentModel.drawn(today),
         )
 
 
@@ -60,11 +54,6 @@ class SpentDayModel(SpentModel):
     """What was spent on one day."""
 
     day: date = Field(description="of UTC")
-
-    @classmethod
-    def on(cls, row: SpendRow) -> SpentDayModel:
-        """A day as the API shows it."""
-        return cls.drawn(row, row.spend)
 
 
 class SpendModel(Shown):
@@ -86,7 +75,9 @@ class SpendModel(Shown):
     ) -> SpendModel:
         """As the API shows it."""
         spec = deployment.spec
-        days = sorted((SpentDayModel.on(row) for row in rows), key=lambda d: d.day, reverse=True)
+        days = sorted(
+            (SpentDayModel.drawn(row, row.spend) for row in rows), key=lambda d: d.day, reverse=True
+        )
         this = next((each for each in days if each.day == today), SpentDayModel(day=today))
         budget = BudgetModel.of(view, deployment, Spend())
         return cls.drawn(

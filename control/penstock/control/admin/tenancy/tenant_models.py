@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt
 
@@ -19,7 +19,7 @@ from penstock.control.state.tenancy.tenants import (
     Tenant,
     TenantSpec,
 )
-from penstock.control.state.tenancy.usage import Counts, UsageRow, total
+from penstock.control.state.tenancy.usage import UsageRow, total
 
 FIRST_KEY = (
     "this is the first key: from now on every gateway answers 401 to requests without one, those"
@@ -89,11 +89,6 @@ class KeyModel(Shown):
     tokens_per_day: int = Field(0, description="of this key, besides its tenant's; 0: no limit")
     usd_per_day: float = Field(0.0, description="likewise, US dollars; 0: no limit")
 
-    @classmethod
-    def of(cls, key: ApiKey) -> KeyModel:
-        """A key as the API shows it."""
-        return cls.drawn(key)
-
 
 class CreatedKeyModel(KeyModel):
     """A key that was made just now."""
@@ -134,11 +129,6 @@ class CountsModel(Shown):
     cached_tokens: int = Field(description="of the prompt tokens")
     cost_nanousd: int = Field(0, description="billionths of a US dollar, where it has prices")
 
-    @classmethod
-    def counted(cls, counts: Counts) -> Self:
-        """Counts as the API shows them."""
-        return cls.drawn(counts)
-
 
 class UsageRowModel(CountsModel):
     """What one key cost on one model on one day."""
@@ -174,6 +164,6 @@ class UsageModel(BaseModel):
                 "from": first,
                 "to": last,
                 "rows": [UsageRowModel.of(row) for row in found],
-                "total": CountsModel.counted(total(row.counts for row in found)),
+                "total": CountsModel.drawn(total(row.counts for row in found)),
             }
         )

@@ -18,7 +18,7 @@ def tokens_api(tokens: TokenManager) -> APIRouter:
     @router.get("")
     async def list_tokens(_: Admin, page: Paged) -> list[TokenModel]:
         """All tokens by id, without the tokens themselves; revoked ones too."""
-        return [TokenModel.of(t) for t in page.of({token.id: token for token in tokens.all()})]
+        return [TokenModel.drawn(t) for t in page.of({token.id: token for token in tokens.all()})]
 
     @router.post("", status_code=status.HTTP_201_CREATED)
     async def create_token(body: NewToken, caller: Admin, response: Response) -> CreatedTokenModel:
@@ -26,7 +26,7 @@ def tokens_api(tokens: TokenManager) -> APIRouter:
         token, secret = await tokens.create(body.name, body.role, caller.name)
         response.headers["location"] = f"/admin/v1/tokens/{token.id}"
         response.headers["cache-control"] = "no-store"
-        return CreatedTokenModel(token=secret, **TokenModel.of(token).model_dump())
+        return CreatedTokenModel.drawn(token, token=secret)
 
     @router.delete("/{token_id}", status_code=status.HTTP_204_NO_CONTENT)
     async def revoke_token(token_id: str, caller: Admin) -> None:

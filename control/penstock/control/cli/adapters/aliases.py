@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -10,12 +9,13 @@ import typer
 
 from penstock.control.admin.adapters.alias_models import AliasModel, MoveModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say, say_list
-from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.asking import confirm, say, say_list, verb
+from penstock.control.cli.options import Yes
 from penstock.control.errors import invalid_setting
 from penstock.control.outside.admin_client import AdminClient
 
 alias = typer.Typer(
+    name="alias",
     no_args_is_help=True,
     help="Names of deployments for adapter versions: set, split, undo, history, list, delete.",
 )
@@ -42,26 +42,23 @@ Pinned = Annotated[
 ]
 
 
-@alias.command("set")
-@asks_head("alias set")
+@verb(alias, "set")
 def set_alias(
     head: Head,
     name: Alias,
     target: Annotated[str, typer.Argument(metavar="NAME@VERSION")],
     preload: Preload = None,
     pinned: Pinned = None,
-    as_json: AsJson = False,
 ) -> None:
     """Make an alias, or move it: new requests get the version from now on, those under way keep
     theirs.
 
     Example: penstock alias set mini:pirate pirate@2
     """
-    _put(head, name, {"target": target, **_given(preload, pinned)}, as_json=as_json)
+    _put(head, name, {"target": target, **_given(preload, pinned)})
 
 
-@alias.command()
-@asks_head("alias split")
+@verb(alias, "split")
 def split(
     head: Head,
     name: Alias,
@@ -70,52 +67,47 @@ def split(
     ],
     preload: Preload = None,
     pinned: Pinned = None,
-    as_json: AsJson = False,
 ) -> None:
     """Share an alias out between versions; a session stays with its own.
 
     Example: penstock alias split mini:pirate pirate@1=90 pirate@2=10
     """
-    _put(head, name, {"split": _weights(weights), **_given(preload, pinned)}, as_json=as_json)
+    _put(head, name, {"split": _weights(weights), **_given(preload, pinned)})
 
 
-@alias.command()
-@asks_head("alias undo")
-def undo(head: Head, name: Alias, as_json: AsJson = False) -> None:
+@verb(alias, "undo")
+def undo(head: Head, name: Alias) -> None:
     """Take the last move of an alias back; once more, the one before it.
 
     Example: penstock alias undo mini:pirate
     """
     deployment, own = _parts(name)
-    _say(head.ask(lambda admin: admin.undo_alias(deployment, own)), as_json=as_json)
+    _say(head, head.ask(lambda admin: admin.undo_alias(deployment, own)))
 
 
-@alias.command()
-@asks_head("alias history")
-def history(head: Head, name: Alias, as_json: AsJson = False) -> None:
+@verb(alias, "history")
+def history(head: Head, name: Alias) -> None:
     """Show the moves of an alias, the newest first.
 
     Example: penstock alias history mini:pirate
     """
     deployment, own = _parts(name)
     found = head.ask(lambda admin: admin.alias_history(deployment, own))
-    say_list(f"Moves of {name}", MOVE_COLUMNS, found, _move_row, as_json=as_json)
+    say_list(head, f"Moves of {name}", MOVE_COLUMNS, found, _move_row)
 
 
-@alias.command("list")
-@asks_head("alias list")
-def list_aliases(head: Head, as_json: AsJson = False) -> None:
+@verb(alias, "list")
+def list_aliases(head: Head) -> None:
     """Show all aliases.
 
     Example: penstock alias list
     """
     found = head.ask(lambda admin: admin.aliases())
-    say_list("Aliases", COLUMNS, found, _row, as_json=as_json)
+    say_list(head, "Aliases", COLUMNS, found, _row)
 
 
-@alias.command()
-@asks_head("alias delete")
-def delete(head: Head, name: Alias, yes: Yes = False, as_json: AsJson = False) -> None:
+@verb(alias, "delete")
+def delete(head: Head, name: Alias, yes: Yes = False) -> None:
     """Have nobody say an alias any more; the versions that it named stay.
 
     At a terminal it asks first; elsewhere it takes --yes.
@@ -128,10 +120,10 @@ def delete(head: Head, name: Alias, yes: Yes = False, as_json: AsJson = False) -
         if own in known:
             confirm(f"{name} and its history are deleted, who says it gets 404")
     head.ask(lambda admin: admin.delete_alias(deployment, own))
-    typer.echo(json.dumps({"deleted": name}) if as_json else f"{name} is deleted")
+    say(head, {"deleted": name}, f"{name} is deleted")
 
 
-def _put(head: Head, name: str, spec: dict[str, Any], *, as_json: bool) -> None:
+def _put(head: Head, name: str, spec: dict[str, Any]) -> None:
     """Sends the spec; what it does not say of an alias that there is stays as it is."""
     deployment, own = _parts(name)
 
@@ -140,7 +132,7 @@ def _put(head: Head, name: str, spec: dict[str, Any], *, as_json: bool) -> None:
         kept = {key: value for it in standing for key, value in _options(it).items()}
         return await admin.put_alias(deployment, own, kept | spec)
 
-    _say(head.ask(put), as_json=as_json)
+    _say(head, head.ask(put))
 
 
 def _options(it: AliasModel) -> dict[str, Any]:
@@ -180,8 +172,8 @@ def _weights(words: Iterable[str]) -> dict[str, int]:
     return weights
 
 
-def _say(it: AliasModel, *, as_json: bool) -> None:
-    say(it, f"{it.model} names {_named(it)}", as_json=as_json)
+def _say(head: Head, it: AliasModel) -> None:
+    say(head, it, f"{it.model} names {_named(it)}")
 
 
 def _named(it: AliasModel | MoveModel) -> str:

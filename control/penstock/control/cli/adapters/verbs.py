@@ -17,12 +17,13 @@ from penstock.control.admin.adapters.models import (
 )
 from penstock.control.cli.adapters.uploading import shown_upload
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say, say_fields, say_json, say_list
-from penstock.control.cli.options import AsJson, Yes
+from penstock.control.cli.asking import confirm, say, say_fields, say_json, say_list, verb
+from penstock.control.cli.options import Yes
 from penstock.control.errors import invalid_setting
 from penstock.control.serving.settings_text import checked, pairs
 
 adapters = typer.Typer(
+    name="adapters",
     no_args_is_help=True,
     help="LoRA adapter versions: add, list, show, diff, promote, retire, where, remove, policy.",
 )
@@ -35,8 +36,7 @@ PATH_LIKE = ("/", "./", "../", "~")
 Ref = Annotated[str, typer.Argument(metavar="NAME@VERSION", help="An adapter version.")]
 
 
-@adapters.command()
-@asks_head("adapters add")
+@verb(adapters, "add")
 def add(
     head: Head,
     adapter: Ref,
@@ -56,7 +56,6 @@ def add(
     on_head: Annotated[
         bool, typer.Option("--on-head", help="SOURCE is a directory on the head's machine.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Register an adapter version. It is checked and stored, or refused with nothing kept.
 
@@ -87,43 +86,39 @@ def add(
         )
     what = "is registered" if is_new else "was registered before, with the same bytes"
     words = f"{made.adapter} {what} (sha256 {made.digest[:12]}, {_size(made)})"
-    say(made, words, as_json=as_json)
+    say(head, made, words)
 
 
-@adapters.command("list")
-@asks_head("adapters list")
-def list_adapters(head: Head, as_json: AsJson = False) -> None:
+@verb(adapters, "list")
+def list_adapters(head: Head) -> None:
     """Show all versions.
 
     Example: penstock adapters list
     """
     found = head.ask(lambda admin: admin.adapters())
-    say_list("Adapters", COLUMNS, found, _row, as_json=as_json)
+    say_list(head, "Adapters", COLUMNS, found, _row)
 
 
-@adapters.command()
-@asks_head("adapters show")
-def show(head: Head, adapter: Ref, as_json: AsJson = False) -> None:
+@verb(adapters, "show")
+def show(head: Head, adapter: Ref) -> None:
     """Show everything about one version.
 
     Example: penstock adapters show pirate@1
     """
     found = head.ask(lambda admin: admin.adapter(adapter))
-    say_fields(found, lambda _, value: _told(value), as_json=as_json)
-    if as_json:
+    say_fields(head, found, lambda _, value: _told(value))
+    if head.as_json:
         return
     for each in head.ask(lambda admin: admin.evidence(adapter)):
         verdict = "passed" if each.passed else "failed"
         typer.echo(f"evidence: {each.kind} {verdict} {each.at:%Y-%m-%d %H:%M} ({each.id})")
 
 
-@adapters.command()
-@asks_head("adapters diff")
+@verb(adapters, "diff")
 def diff(
     head: Head,
     one: Ref,
     other: Annotated[str, typer.Argument(metavar="NAME@VERSION", help="Another.")],
-    as_json: AsJson = False,
 ) -> None:
     """Show in what two versions differ.
 
@@ -135,7 +130,7 @@ def diff(
     )
     a, b = left.model_dump(mode="json"), right.model_dump(mode="json")
     differs = {key: [a[key], b[key]] for key in a if a[key] != b[key]}
-    if as_json:
+    if head.as_json:
         typer.echo(json.dumps(differs, indent=2))
         return
     if a["digest"] == b["digest"]:
@@ -144,13 +139,9 @@ def diff(
         typer.echo(f"{key}:\n  - {_told(was)}\n  + {_told(now)}")
 
 
-@adapters.command()
-@asks_head("adapters promote")
+@verb(adapters, "promote")
 def promote(
-    head: Head,
-    adapter: Ref,
-    to: Annotated[str, typer.Option(help="canary or live.")] = "live",
-    as_json: AsJson = False,
+    head: Head, adapter: Ref, to: Annotated[str, typer.Option(help="canary or live.")] = "live"
 ) -> None:
     """Bring a version forward. `penstock adapters policy` says which evidence that takes.
 
@@ -158,33 +149,30 @@ def promote(
     """
     if to not in ("canary", "live"):
         raise invalid_setting(f"--to is {to!r}: say canary or live")
-    _say_state(head.ask(lambda admin: admin.promote_adapter(adapter, to)), as_json=as_json)
+    _say_state(head, head.ask(lambda admin: admin.promote_adapter(adapter, to)))
 
 
-@adapters.command()
-@asks_head("adapters retire")
-def retire(head: Head, adapter: Ref, as_json: AsJson = False) -> None:
+@verb(adapters, "retire")
+def retire(head: Head, adapter: Ref) -> None:
     """Have nobody ask for a version any more. No alias may name it.
 
     Example: penstock adapters retire pirate@1
     """
-    _say_state(head.ask(lambda admin: admin.retire_adapter(adapter)), as_json=as_json)
+    _say_state(head, head.ask(lambda admin: admin.retire_adapter(adapter)))
 
 
-@adapters.command()
-@asks_head("adapters where")
-def where(head: Head, adapter: Ref, as_json: AsJson = False) -> None:
+@verb(adapters, "where")
+def where(head: Head, adapter: Ref) -> None:
     """Show on which replicas a version is, by their own word.
 
     Example: penstock adapters where pirate@1
     """
     found = head.ask(lambda admin: admin.where_adapter(adapter))
-    say_list(f"Where {adapter} is", WHERE_COLUMNS, found, _where_row, as_json=as_json)
+    say_list(head, f"Where {adapter} is", WHERE_COLUMNS, found, _where_row)
 
 
-@adapters.command()
-@asks_head("adapters remove")
-def remove(head: Head, adapter: Ref, yes: Yes = False, as_json: AsJson = False) -> None:
+@verb(adapters, "remove")
+def remove(head: Head, adapter: Ref, yes: Yes = False) -> None:
     """Delete a version for good: its name is never given again. No alias may name it.
 
     At a terminal it asks first; elsewhere it takes --yes.
@@ -195,17 +183,15 @@ def remove(head: Head, adapter: Ref, yes: Yes = False, as_json: AsJson = False) 
         known = head.ask(lambda admin: admin.adapter(adapter))
         confirm(f"{known.adapter} is deleted for good, its name is never given again")
     head.ask(lambda admin: admin.remove_adapter(adapter))
-    typer.echo(json.dumps({"deleted": adapter}) if as_json else f"{adapter} is deleted")
+    say(head, {"deleted": adapter}, f"{adapter} is deleted")
 
 
-@adapters.command()
-@asks_head("adapters policy")
+@verb(adapters, "policy")
 def policy(
     head: Head,
     settings: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="What is to change.")
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Show or change what a promotion asks for.
 
@@ -225,7 +211,7 @@ def policy(
         asked = {**found.model_dump(), **{key: _setting(key, named[key]) for key in named}}
         wanted = checked(AdapterPolicyModel, asked)
         found = head.ask(lambda admin: admin.set_adapter_policy(wanted))
-    if as_json:
+    if head.as_json:
         say_json(found)
         return
     states = ", ".join(found.evidence_for)
@@ -258,8 +244,8 @@ def _setting(key: str, text: str) -> Any:
     return int(text) if text.isascii() and text.isdecimal() else text
 
 
-def _say_state(adapter: AdapterModel, *, as_json: bool) -> None:
-    say(adapter, f"{adapter.adapter} is {adapter.state}", as_json=as_json)
+def _say_state(head: Head, adapter: AdapterModel) -> None:
+    say(head, adapter, f"{adapter.adapter} is {adapter.state}")
 
 
 def _told(value: Any) -> str:

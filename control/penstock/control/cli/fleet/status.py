@@ -21,7 +21,6 @@ from penstock.control.admin.version_models import VersionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.money import dollars
-from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import Part, listing, notes, show
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.problems import ProblemKind, shortened
@@ -48,7 +47,6 @@ def status(
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 2 where anything is wrong.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Show what is wrong, then deployments, replicas, nodes and gateways.
 
@@ -60,7 +58,7 @@ def status(
       penstock status --admin 10.0.0.1:8081
     """
     everything = head.ask(_everything)
-    if as_json:
+    if head.as_json:
         typer.echo(json.dumps(to_json(everything), indent=2))
     else:
         show(*to_parts(everything))

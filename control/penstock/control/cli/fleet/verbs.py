@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say
-from penstock.control.cli.options import AsJson
+from penstock.control.cli.asking import asks_head, say, verb
 
-nodes = typer.Typer(no_args_is_help=True, help="Machines: forget those that are gone.")
+nodes = typer.Typer(
+    name="nodes", no_args_is_help=True, help="Machines: forget those that are gone."
+)
 
 
-@nodes.command("delete")
-@asks_head("nodes delete")
+@verb(nodes, "delete", has_json=False)
 def delete_node(
     head: Head,
     node: Annotated[str, typer.Argument(help="Its id, as `penstock status` shows it.")],
@@ -32,7 +32,6 @@ def drain(
     head: Head,
     node: Annotated[str, typer.Argument(help="Its id, as `penstock status` shows it.")],
     undo: Annotated[bool, typer.Option("--undo", help="Let it have replicas again.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Move a node's replicas elsewhere, before its machine goes.
 
@@ -41,14 +40,13 @@ def drain(
     shown = head.ask(lambda admin: admin.drain(node, undo=undo))
     words = "gets no replicas; `penstock status` shows those that it still has"
     words = "may have replicas again" if undo else words
-    say(shown, f"{shown.id} {words}", as_json=as_json)
+    say(head, shown, f"{shown.id} {words}")
 
 
 @asks_head("replace")
 def replace(
     head: Head,
     gateway: Annotated[str, typer.Argument(help="Its id, as `penstock status` shows it.")],
-    as_json: AsJson = False,
 ) -> None:
     """Start a gateway anew on its port, without ending a stream or refusing a request.
 
@@ -56,4 +54,4 @@ def replace(
     """
     shown = head.ask(lambda admin: admin.replace_gateway(gateway))
     words = f"{shown.id} (pid {shown.pid}) has taken the place of {gateway}"
-    say(shown, words, as_json=as_json)
+    say(head, shown, words)

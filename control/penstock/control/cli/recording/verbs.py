@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say, say_fields, say_list
+from penstock.control.cli.asking import confirm, say, say_fields, say_list, verb
 from penstock.control.cli.named_settings import Vocabulary, named_settings
-from penstock.control.cli.options import AsJson, DryRun, Yes
+from penstock.control.cli.options import DryRun, Yes
 from penstock.control.cli.tables import notes, show
 from penstock.control.declared.listing import listing
 from penstock.control.outside.admin_client import AdminClient
@@ -19,6 +18,7 @@ from penstock.control.serving.settings_text import checked
 from penstock.control.state.recording.spec import RecordingSpec
 
 record = typer.Typer(
+    name="record",
     no_args_is_help=True,
     help="Keep clients' requests as a file that can be replayed: start, stop, list, show, export, "
     "delete.",
@@ -39,8 +39,7 @@ KNOWN = Vocabulary(
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the recording.")]
 
 
-@record.command()
-@asks_head("record start")
+@verb(record, "start")
 @listing(keys=KNOWN.listed())
 def start(
     head: Head,
@@ -53,7 +52,6 @@ def start(
         typer.Argument(metavar="[KEY=VALUE]...", help="As the list below has them."),
     ] = None,
     dry_run: DryRun = False,
-    as_json: AsJson = False,
 ) -> None:
     """Keep requests of a deployment, with when they came and how they were answered, until there
     are enough. Tenants with shadow=never are left out.
@@ -72,45 +70,41 @@ def start(
     wanted = {**named_settings(settings or (), KNOWN), **named}
     asked = checked(RecordingSpecModel, wanted).model_dump(mode="json", exclude_unset=True)
     made = head.ask(lambda admin: admin.start_recording(asked, dry_run=dry_run))
-    _say(made, "would be started" if dry_run else "is started", as_json=as_json)
+    _say(head, made, "would be started" if dry_run else "is started")
 
 
-@record.command()
-@asks_head("record stop")
-def stop(head: Head, name: Name, as_json: AsJson = False) -> None:
+@verb(record, "stop")
+def stop(head: Head, name: Name) -> None:
     """Record nothing more; what was recorded stays.
 
     Example: penstock record stop monday
     """
-    _say(head.ask(lambda admin: admin.stop_recording(name)), "is stopped", as_json=as_json)
+    _say(head, head.ask(lambda admin: admin.stop_recording(name)), "is stopped")
 
 
-@record.command("list")
-@asks_head("record list")
-def list_recordings(head: Head, as_json: AsJson = False) -> None:
+@verb(record, "list")
+def list_recordings(head: Head) -> None:
     """Show all recordings.
 
     Example: penstock record list
     """
     found = head.ask(lambda admin: admin.recordings())
-    say_list("Recordings", COLUMNS, found, _row, as_json=as_json)
-    if not as_json:
+    say_list(head, "Recordings", COLUMNS, found, _row)
+    if not head.as_json:
         show(*notes((it.name, it.message) for it in found))
 
 
-@record.command("show")
-@asks_head("record show")
-def show_recording(head: Head, name: Name, as_json: AsJson = False) -> None:
+@verb(record, "show")
+def show_recording(head: Head, name: Name) -> None:
     """Show one recording with all its settings.
 
     Example: penstock record show monday
     """
     found = head.ask(lambda admin: admin.recording(name))
-    say_fields(found, as_json=as_json, exclude_none=True)
+    say_fields(head, found, exclude_none=True)
 
 
-@record.command()
-@asks_head("record export")
+@verb(record, "export", has_json=False)
 def export(head: Head, name: Name) -> None:
     """Print what was recorded as JSON Lines: what `penstock replay` and `shadow-compare
     --recording` read. It holds what clients asked: keep it accordingly.
@@ -120,9 +114,8 @@ def export(head: Head, name: Name) -> None:
     head.ask(lambda admin: _write(admin, name))
 
 
-@record.command()
-@asks_head("record delete")
-def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+@verb(record, "delete")
+def delete(head: Head, name: Name, yes: Yes = False) -> None:
     """End a recording, and forget all that it recorded.
 
     At a terminal it asks first; elsewhere it takes --yes.
@@ -133,7 +126,7 @@ def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) ->
         known = head.ask(lambda admin: admin.recording(name))
         confirm(f"recording {known.name} and its {known.kept:,} requests are forgotten")
     head.ask(lambda admin: admin.delete_recording(name))
-    typer.echo(json.dumps({"deleted": name}) if as_json else f"recording {name} is deleted")
+    say(head, {"deleted": name}, f"recording {name} is deleted")
 
 
 async def _write(admin: AdminClient, name: str) -> None:
@@ -143,9 +136,9 @@ async def _write(admin: AdminClient, name: str) -> None:
     out.flush()
 
 
-def _say(found: RecordingModel, what: str, *, as_json: bool) -> None:
+def _say(head: Head, found: RecordingModel, what: str) -> None:
     words = f"recording {found.name} {what}: {found.record.value} requests of {found.primary}"
-    say(found, words, as_json=as_json)
+    say(head, found, words)
 
 
 def _row(it: RecordingModel) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import typer
 from penstock.control.admin.rollout.deployment_settings import SETTINGS, SettingsModel
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say_json
-from penstock.control.cli.options import AsJson, Reason, Wait, Yes
+from penstock.control.cli.asking import asks_head, confirm, say
+from penstock.control.cli.options import Reason, Wait, Yes
 from penstock.control.cli.rollout.following import follow
 from penstock.control.declared.fields import named
 from penstock.control.declared.listing import key_list, listing
@@ -81,7 +81,6 @@ def deploy(
     whole: Replace = False,
     reason: Reason = "",
     wait: Wait = False,
-    as_json: AsJson = False,
 ) -> None:
     """Serve a model, or change what is served under a name.
 
@@ -117,8 +116,8 @@ def deploy(
     wanted = spec_with(kept, said, parse_engine_args(engine_arg or ()))
     made = head.ask(lambda admin: admin.put_deployment(name, wanted, over=known, reason=reason))
     for change in differences(known.spec, made.spec) if known else ():
-        typer.echo(f"{name}: {change}", err=as_json)
-    _say(made, as_json=as_json)
+        typer.echo(f"{name}: {change}", err=head.as_json)
+    _say(head, made)
     _warn_of_missing(head, name, wanted)
     if wait:
         follow(head, made)
@@ -131,14 +130,13 @@ def scale(
     replicas: Annotated[int, typer.Argument(min=0, help="Processes that answer.")],
     reason: Reason = "",
     wait: Wait = False,
-    as_json: AsJson = False,
 ) -> None:
     """Change how many replicas a deployment has.
 
     Example: penstock scale mini 3
     """
     made = head.ask(lambda admin: admin.scale(name, replicas, reason=reason))
-    _say(made, as_json=as_json)
+    _say(head, made)
     if wait:
         follow(head, made)
 
@@ -153,7 +151,6 @@ def change_settings(
     ],
     reason: Reason = "",
     wait: Wait = False,
-    as_json: AsJson = False,
 ) -> None:
     """Change what gateways hold a deployment to: no replica is replaced, no request lost.
 
@@ -171,14 +168,14 @@ def change_settings(
     """
     said = SettingsModel.model_validate(parse_settings(settings))
     made = head.ask(lambda admin: admin.change_settings(name, said, reason=reason))
-    _say(made, as_json=as_json)
+    _say(head, made)
     _warn_of_missing(head, name, said)
     if wait:
         follow(head, made)
 
 
 @asks_head("delete")
-def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+def delete(head: Head, name: Name, yes: Yes = False) -> None:
     """Serve a deployment no longer; its replicas finish what they have.
 
     At a terminal it asks first; elsewhere it takes --yes. Example: penstock delete mini
@@ -187,19 +184,14 @@ def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) ->
         also = f", and its aliases: {', '.join(known.aliases)}" if known.aliases else ""
         confirm(f"{name}, with {known.status.ready} replicas that serve, is deleted{also}")
     head.ask(lambda admin: admin.delete_deployment(name))
-    typer.echo(json.dumps({"deleted": name}) if as_json else f"{name} is deleted")
+    say(head, {"deleted": name}, f"{name} is deleted")
 
 
-def _say(deployment: DeploymentModel, *, as_json: bool) -> None:
-    if as_json:
-        say_json(deployment)
-        return
+def _say(head: Head, deployment: DeploymentModel) -> None:
     status = deployment.status
     why = f": {status.message}" if status.message else ""
-    typer.echo(
-        f"{deployment.name} is {status.phase}, {status.ready} of {status.wanted} replicas ready"
-        f" (generation {deployment.generation}){why}"
-    )
+    words = f"{deployment.name} is {status.phase}, {status.ready} of {status.wanted} replicas ready"
+    say(head, deployment, f"{words} (generation {deployment.generation}){why}")
 
 
 def _warn_of_missing(head: Head, name: str, settings: SettingsModel) -> None:

@@ -9,27 +9,27 @@ import typer
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.revision_models import RevisionModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say, say_list
-from penstock.control.cli.options import AsJson, Reason, Wait
+from penstock.control.cli.asking import say, say_list, verb
+from penstock.control.cli.options import Reason, Wait
 from penstock.control.cli.rollout.following import follow, words
 from penstock.control.cli.tables import day
 from penstock.control.errors import Code, NotFound
 
 rollout = typer.Typer(
-    no_args_is_help=True, help="What replicas are made of: history, undo, restart, status."
+    name="rollout",
+    no_args_is_help=True,
+    help="What replicas are made of: history, undo, restart, status.",
 )
 
 COLUMNS = ("revision", "state", "model", "settings", "at", "by", "reason")
 Name = Annotated[str, typer.Argument(help="The deployment, as clients name it.")]
 
 
-@rollout.command()
-@asks_head("rollout status")
+@verb(rollout, "status")
 def status(
     head: Head,
     name: Name,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Say how it stands, and end.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Follow a change of a deployment until all its replicas are of it, and ready.
 
@@ -39,23 +39,21 @@ def status(
     if known is None:
         raise NotFound(f"no deployment {name!r}", Code.UNKNOWN_DEPLOYMENT)
     if no_wait:
-        return say(known, f"{name}: {words(known)}", as_json=as_json)
+        return say(head, known, f"{name}: {words(known)}")
     return follow(head, known)
 
 
-@rollout.command()
-@asks_head("rollout history")
-def history(head: Head, name: Name, as_json: AsJson = False) -> None:
+@verb(rollout, "history")
+def history(head: Head, name: Name) -> None:
     """Show the revisions of a deployment that are kept, newest first.
 
     Example: penstock rollout history mini
     """
     found = head.ask(lambda admin: admin.revisions(name))
-    say_list(f"Revisions of {name}", COLUMNS, found, _row, as_json=as_json)
+    say_list(head, f"Revisions of {name}", COLUMNS, found, _row)
 
 
-@rollout.command()
-@asks_head("rollout undo")
+@verb(rollout, "undo")
 def undo(
     head: Head,
     name: Name,
@@ -64,31 +62,27 @@ def undo(
     ] = None,
     reason: Reason = "",
     wait: Wait = False,
-    as_json: AsJson = False,
 ) -> None:
     """Make a deployment's replicas again of what an earlier revision made them of.
 
     Example: penstock rollout undo mini --reason "answers too slow"
     """
     made = head.ask(lambda admin: admin.roll_back(name, to=to, reason=reason))
-    _say(head, made, wait=wait, as_json=as_json)
+    _say(head, made, wait=wait)
 
 
-@rollout.command()
-@asks_head("rollout restart")
-def restart(
-    head: Head, name: Name, reason: Reason = "", wait: Wait = False, as_json: AsJson = False
-) -> None:
+@verb(rollout, "restart")
+def restart(head: Head, name: Name, reason: Reason = "", wait: Wait = False) -> None:
     """Replace every replica of a deployment by a new one of the same, without a lost request.
 
     Example: penstock rollout restart mini
     """
     made = head.ask(lambda admin: admin.restart(name, reason=reason))
-    _say(head, made, wait=wait, as_json=as_json)
+    _say(head, made, wait=wait)
 
 
-def _say(head: Head, made: DeploymentModel, *, wait: bool, as_json: bool) -> None:
-    say(made, f"{made.name}: {words(made)}", as_json=as_json)
+def _say(head: Head, made: DeploymentModel, *, wait: bool) -> None:
+    say(head, made, f"{made.name}: {words(made)}")
     if wait:
         follow(head, made)
 

@@ -11,7 +11,6 @@ from penstock.control.admin.tenancy.spend_models import SpendModel, SpentDayMode
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say, say_json
 from penstock.control.cli.money import dollars
-from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import Note, listing, notes, show
 from penstock.control.state.rollout.trial import EMBEDDINGS, GENERATING
 
@@ -20,7 +19,7 @@ DAY_COLUMNS = ("day", "USD", "requests", "prompt", "completion")
 
 
 @asks_head("test")
-def try_out(head: Head, name: Name, as_json: AsJson = False) -> None:
+def try_out(head: Head, name: Name) -> None:
     """Ask a deployment one small real question, past all queues and limits.
 
     A provider charges for it; no budget and no tenant's usage counts it.
@@ -28,17 +27,17 @@ def try_out(head: Head, name: Name, as_json: AsJson = False) -> None:
     Example: penstock test cloud
     """
     told = head.ask(lambda admin: admin.test(name))
-    say(told, "\n".join(_lines(told)), as_json=as_json)
+    say(head, told, "\n".join(_lines(told)))
 
 
 @asks_head("spend")
-def spend(head: Head, name: Name, as_json: AsJson = False) -> None:
+def spend(head: Head, name: Name) -> None:
     """Show what a deployment spent today and on the days before, against its budgets.
 
     Example: penstock spend cloud
     """
     told = head.ask(lambda admin: admin.spend(name))
-    if as_json:
+    if head.as_json:
         say_json(told)
         return
     days = listing(f"Spend of {told.deployment}", DAY_COLUMNS, map(_day, told.days))

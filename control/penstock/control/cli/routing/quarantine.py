@@ -2,54 +2,47 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from penstock.control.admin.routing.quarantine_models import SuspectModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say_list
-from penstock.control.cli.options import AsJson
+from penstock.control.cli.asking import say, say_list, verb
 from penstock.control.cli.tables import day
 from penstock.control.errors import NotFound
 from penstock.control.outside.admin_client import AdminClient
 
-quarantine = typer.Typer(no_args_is_help=True, help="Requests that engines died of: list, release.")
+quarantine = typer.Typer(
+    name="quarantine", no_args_is_help=True, help="Requests that engines died of: list, release."
+)
 
 COLUMNS = ("fingerprint", "state", "deployment", "path", "deaths", "until")
 # Digits of a fingerprint that are shown, and that are enough to name it.
 SHORT = 12
 
 
-@quarantine.command("list")
-@asks_head("quarantine list")
-def list_quarantine(head: Head, as_json: AsJson = False) -> None:
+@verb(quarantine, "list")
+def list_quarantine(head: Head) -> None:
     """Show suspects, those that are refused first.
 
     Example: penstock quarantine list
     """
     known = head.ask(lambda admin: admin.quarantine())
     found = sorted(known, key=lambda it: (not it.quarantined, it.until))
-    say_list("Quarantine", COLUMNS, found, _row, as_json=as_json)
+    say_list(head, "Quarantine", COLUMNS, found, _row)
 
 
-@quarantine.command()
-@asks_head("quarantine release")
+@verb(quarantine, "release")
 def release(
-    head: Head,
-    fingerprint: Annotated[str, typer.Argument(help="Its first digits are enough.")],
-    as_json: AsJson = False,
+    head: Head, fingerprint: Annotated[str, typer.Argument(help="Its first digits are enough.")]
 ) -> None:
     """Let gateways take a request again.
 
     Example: penstock quarantine release 3f9ac0d21b44
     """
     released = head.ask(lambda admin: _release(admin, fingerprint))
-    if as_json:
-        typer.echo(json.dumps({"released": released}))
-    else:
-        typer.echo(f"{released} is released")
+    say(head, {"released": released}, f"{released} is released")
 
 
 async def _release(admin: AdminClient, beginning: str) -> str:

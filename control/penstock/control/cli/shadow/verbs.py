@@ -14,9 +14,9 @@ from penstock.control.admin.shadow.models import (
     ShadowSpecModel,
 )
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, say, say_fields, say_list
+from penstock.control.cli.asking import confirm, say, say_fields, say_list, verb
 from penstock.control.cli.named_settings import Vocabulary, named_settings
-from penstock.control.cli.options import AsJson, DryRun, Yes
+from penstock.control.cli.options import DryRun, Yes
 from penstock.control.cli.shadow.exporting import EXPERIMENT, as_lines, to_mlflow
 from penstock.control.cli.shadow.promises import beforehand, planned
 from penstock.control.cli.tables import notes, show
@@ -26,6 +26,7 @@ from penstock.control.serving.settings_text import checked
 from penstock.control.state.shadow.spec import ShadowSpec
 
 shadow = typer.Typer(
+    name="shadow",
     no_args_is_help=True,
     help="Is another model worse? create, list, show, report, export, pause, resume, delete.",
 )
@@ -48,8 +49,7 @@ USUAL_SHARE = 100  # permille
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the shadow.")]
 
 
-@shadow.command()
-@asks_head("shadow create")
+@verb(shadow, "create")
 @listing(keys=KNOWN.listed(share_permille=USUAL_SHARE, until_pairs=""))
 def create(
     head: Head,
@@ -69,7 +69,6 @@ def create(
         typer.Argument(metavar="[KEY=VALUE]...", help="As the list below has them."),
     ] = None,
     dry_run: DryRun = False,
-    as_json: AsJson = False,
 ) -> None:
     """Repeat requests of a deployment to another one, once they are answered, and compare the
     answers. Clients notice nothing: a repeated request gives way to theirs.
@@ -90,43 +89,39 @@ def create(
     wanted = {"share_permille": USUAL_SHARE, **named_settings(words, KNOWN), **named}
     asked = checked(ShadowSpecModel, wanted).model_dump(mode="json", exclude_unset=True)
     made = head.ask(lambda admin: admin.create_shadow(asked, dry_run=dry_run))
-    _say(made, "would be made" if dry_run else "is made", as_json=as_json)
-    if not as_json:
+    _say(head, made, "would be made" if dry_run else "is made")
+    if not head.as_json:
         _say_beforehand(head, made, dry_run=dry_run)
 
 
-@shadow.command("list")
-@asks_head("shadow list")
-def list_shadows(head: Head, as_json: AsJson = False) -> None:
+@verb(shadow, "list")
+def list_shadows(head: Head) -> None:
     """Show all shadows.
 
     Example: penstock shadow list
     """
     found = head.ask(lambda admin: admin.shadows())
-    say_list("Shadows", COLUMNS, found, _row, as_json=as_json)
-    if not as_json:
+    say_list(head, "Shadows", COLUMNS, found, _row)
+    if not head.as_json:
         show(*notes((it.name, it.message) for it in found))
 
 
-@shadow.command("show")
-@asks_head("shadow show")
-def show_shadow(head: Head, name: Name, as_json: AsJson = False) -> None:
+@verb(shadow, "show")
+def show_shadow(head: Head, name: Name) -> None:
     """Show one shadow with all its settings.
 
     Example: penstock shadow show smaller
     """
     found = head.ask(lambda admin: admin.shadow(name))
-    say_fields(found, as_json=as_json, exclude_none=True)
+    say_fields(head, found, exclude_none=True)
 
 
-@shadow.command()
-@asks_head("shadow report")
+@verb(shadow, "report")
 def report(
     head: Head,
     name: Name,
     markdown: Annotated[bool, typer.Option("--markdown", help="As a document.")] = False,
     html: Annotated[bool, typer.Option("--html", help="As a page with plots.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Say whether the candidate is worse, and by which check. Look as often as you like: the error
     rate holds all the same.
@@ -137,7 +132,7 @@ def report(
       penstock shadow report smaller --html > smaller.html
     """
     found = head.ask(lambda admin: admin.shadow_report(name))
-    if as_json:
+    if head.as_json:
         typer.echo(json.dumps(found.report, indent=2))
     elif markdown or html:
         typer.echo(found.html if html else found.markdown)
@@ -145,8 +140,7 @@ def report(
         _say_report(found)
 
 
-@shadow.command()
-@asks_head("shadow export")
+@verb(shadow, "export", has_json=False)
 def export(
     head: Head,
     name: Name,
@@ -172,29 +166,26 @@ def export(
         typer.echo(line)
 
 
-@shadow.command()
-@asks_head("shadow pause")
-def pause(head: Head, name: Name, as_json: AsJson = False) -> None:
+@verb(shadow, "pause")
+def pause(head: Head, name: Name) -> None:
     """Repeat nothing until it is resumed; what was compared stays.
 
     Example: penstock shadow pause smaller
     """
-    _say(head.ask(lambda admin: admin.pause_shadow(name)), "is paused", as_json=as_json)
+    _say(head, head.ask(lambda admin: admin.pause_shadow(name)), "is paused")
 
 
-@shadow.command()
-@asks_head("shadow resume")
-def resume(head: Head, name: Name, as_json: AsJson = False) -> None:
+@verb(shadow, "resume")
+def resume(head: Head, name: Name) -> None:
     """Go on with a shadow that was paused.
 
     Example: penstock shadow resume smaller
     """
-    _say(head.ask(lambda admin: admin.resume_shadow(name)), "goes on", as_json=as_json)
+    _say(head, head.ask(lambda admin: admin.resume_shadow(name)), "goes on")
 
 
-@shadow.command()
-@asks_head("shadow delete")
-def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) -> None:
+@verb(shadow, "delete")
+def delete(head: Head, name: Name, yes: Yes = False) -> None:
     """End a shadow, and forget all that it compared.
 
     At a terminal it asks first; elsewhere it takes --yes.
@@ -205,12 +196,12 @@ def delete(head: Head, name: Name, yes: Yes = False, as_json: AsJson = False) ->
         known = head.ask(lambda admin: admin.shadow(name))
         confirm(f"shadow {known.name} and its {known.pairs:,} pairs are forgotten")
     head.ask(lambda admin: admin.delete_shadow(name))
-    typer.echo(json.dumps({"deleted": name}) if as_json else f"shadow {name} is deleted")
+    say(head, {"deleted": name}, f"shadow {name} is deleted")
 
 
-def _say(found: ShadowModel, what: str, *, as_json: bool) -> None:
+def _say(head: Head, found: ShadowModel, what: str) -> None:
     words = f"shadow {found.name} {what}: {found.candidate} beside {found.primary}"
-    say(found, words, as_json=as_json)
+    say(head, found, words)
 
 
 def _say_beforehand(head: Head, made: ShadowMadeModel, *, dry_run: bool) -> None:

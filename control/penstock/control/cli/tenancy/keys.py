@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -11,8 +10,7 @@ import typer
 
 from penstock.control.admin.tenancy.tenant_models import KeyLimits, KeyModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say, say_list
-from penstock.control.cli.options import AsJson
+from penstock.control.cli.asking import say, say_list, verb
 from penstock.control.cli.tables import day
 from penstock.control.cli.tenancy.tenants import TenantId, limits_of
 from penstock.control.declared.fields import named
@@ -20,7 +18,9 @@ from penstock.control.declared.listing import key_list, listing
 from penstock.control.state.tenancy.tenants import ApiKey
 
 keys = typer.Typer(
-    no_args_is_help=True, help="API keys of tenants: create, list, revoke; who needs one."
+    name="keys",
+    no_args_is_help=True,
+    help="API keys of tenants: create, list, revoke; who needs one.",
 )
 
 COLUMNS = ("id", "name", "created", "expires", "tokens/day", "USD/day")
@@ -33,8 +33,7 @@ class Wanted(StrEnum):
     REFUSE = "refuse"
 
 
-@keys.command()
-@asks_head("keys create")
+@verb(keys, "create")
 @listing(keys=key_list(each for each in named(ApiKey) if each.name in KeyLimits.model_fields))
 def create(
     head: Head,
@@ -50,7 +49,6 @@ def create(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Its own limits: see below."),
     ] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Make a key and show it, this once. It works at every gateway within a second.
 
@@ -66,24 +64,22 @@ def create(
     held_to = limits_of(limits or (), KeyLimits, "usd_per_day=5")
     made = head.ask(lambda admin: admin.create_key(tenant, name, expires_in_days, until, held_to))
     words = f"key {made.id} of {made.tenant}; keep it, it is not shown again\n{made.key}"
-    say(made, words, as_json=as_json)
-    if made.warning and not as_json:
+    say(head, made, words)
+    if made.warning and not head.as_json:
         typer.echo(f"warning: {made.warning}", err=True)
 
 
-@keys.command("list")
-@asks_head("keys list")
-def list_keys(head: Head, tenant: TenantId, as_json: AsJson = False) -> None:
+@verb(keys, "list")
+def list_keys(head: Head, tenant: TenantId) -> None:
     """Show a tenant's keys, without the keys themselves.
 
     Example: penstock keys list acme
     """
     found = sorted(head.ask(lambda admin: admin.keys(tenant)), key=lambda it: it.created_at)
-    say_list(f"Keys of {tenant}", COLUMNS, found, _row, as_json=as_json)
+    say_list(head, f"Keys of {tenant}", COLUMNS, found, _row)
 
 
-@keys.command()
-@asks_head("keys revoke")
+@verb(keys, "revoke")
 def revoke(
     head: Head,
     tenant: TenantId,
@@ -91,7 +87,6 @@ def revoke(
     end_streams: Annotated[
         bool, typer.Option("--end-streams", help="End what is under way with it, too.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Let nobody in with a key any more, at any gateway, within a second.
 
@@ -101,15 +96,13 @@ def revoke(
     """
     head.ask(lambda admin: admin.revoke_key(tenant, key, end_streams=end_streams))
     said = {"revoked": key, "streams": "ended" if end_streams else "kept"}
-    typer.echo(json.dumps(said) if as_json else _revoked(tenant, key, end_streams=end_streams))
+    say(head, said, _revoked(tenant, key, end_streams=end_streams))
 
 
-@keys.command()
-@asks_head("keys anonymous")
+@verb(keys, "anonymous")
 def anonymous(
     head: Head,
     wanted: Annotated[Wanted | None, typer.Argument(help="Without: say how it is.")] = None,
-    as_json: AsJson = False,
 ) -> None:
     """Answer requests without a key, or refuse them.
 
@@ -121,7 +114,7 @@ def anonymous(
     else:
         said = wanted is Wanted.ALLOW
         told = head.ask(lambda admin: admin.set_anonymous("allowed" if said else "refused"))
-    say(told, f"requests without a key are {told.anonymous}", as_json=as_json)
+    say(head, told, f"requests without a key are {told.anonymous}")
 
 
 def _revoked(tenant: str, key: str, *, end_streams: bool) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -11,15 +10,17 @@ from pydantic import BaseModel
 
 from penstock.control.admin.tenancy.tenant_models import TenantModel, TenantSpecModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, confirm, in_words, say, say_fields, say_list
-from penstock.control.cli.options import AsJson, DryRun, Yes
+from penstock.control.cli.asking import confirm, in_words, say, say_fields, say_list, verb
+from penstock.control.cli.options import DryRun, Yes
 from penstock.control.declared.fields import named
 from penstock.control.declared.listing import key_list, listing
 from penstock.control.serving.settings_text import checked, pairs, values_of
 from penstock.control.state.tenancy.tenants import TenantSpec
 
 tenants = typer.Typer(
-    no_args_is_help=True, help="Who may send requests, and how many: create, list, set, delete."
+    name="tenants",
+    no_args_is_help=True,
+    help="Who may send requests, and how many: create, list, set, delete.",
 )
 
 COLUMNS = ("id", "priority", "keys", "requests/min", "tokens/min", "tokens/day", "USD/day",
@@ -33,16 +34,9 @@ Limits = Annotated[
 ]
 
 
-@tenants.command()
-@asks_head("tenants create")
+@verb(tenants, "create")
 @listing(keys=key_list(named(TenantSpec), cache_salt=OWN))
-def create(
-    head: Head,
-    tenant: TenantId,
-    limits: Limits = None,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
+def create(head: Head, tenant: TenantId, limits: Limits = None, dry_run: DryRun = False) -> None:
     """Make a tenant. Its requests need a key: `penstock keys create TENANT`.
 
     \b
@@ -56,33 +50,30 @@ def create(
     """
     asked = _limits(limits or ())
     made = head.ask(lambda admin: admin.create_tenant(tenant, asked, dry_run=dry_run))
-    _say(made, "would be made" if dry_run else "is made", as_json=as_json)
+    _say(head, made, "would be made" if dry_run else "is made")
 
 
-@tenants.command("list")
-@asks_head("tenants list")
-def list_tenants(head: Head, as_json: AsJson = False) -> None:
+@verb(tenants, "list")
+def list_tenants(head: Head) -> None:
     """Show all tenants.
 
     Example: penstock tenants list
     """
     found = head.ask(lambda admin: admin.tenants())
-    say_list("Tenants", COLUMNS, found, _row, as_json=as_json)
+    say_list(head, "Tenants", COLUMNS, found, _row)
 
 
-@tenants.command("show")
-@asks_head("tenants show")
-def show_tenant(head: Head, tenant: TenantId, as_json: AsJson = False) -> None:
+@verb(tenants, "show")
+def show_tenant(head: Head, tenant: TenantId) -> None:
     """Show one tenant with all its limits.
 
     Example: penstock tenants show acme
     """
     found = head.ask(lambda admin: admin.tenant(tenant))
-    say_fields(found, _told, as_json=as_json)
+    say_fields(head, found, _told)
 
 
-@tenants.command("set")
-@asks_head("tenants set")
+@verb(tenants, "set")
 def set_limits(
     head: Head,
     tenant: TenantId,
@@ -90,7 +81,6 @@ def set_limits(
         list[str], typer.Argument(metavar="KEY=VALUE...", help="As in `penstock tenants create`.")
     ],
     dry_run: DryRun = False,
-    as_json: AsJson = False,
 ) -> None:
     """Change what a tenant is held to; what is not named stays, and so do its keys.
 
@@ -98,12 +88,11 @@ def set_limits(
     """
     asked = _limits(limits)
     changed = head.ask(lambda admin: admin.change_tenant(tenant, asked, dry_run=dry_run))
-    _say(changed, "would be changed" if dry_run else "is changed", as_json=as_json)
+    _say(head, changed, "would be changed" if dry_run else "is changed")
 
 
-@tenants.command()
-@asks_head("tenants delete")
-def delete(head: Head, tenant: TenantId, yes: Yes = False, as_json: AsJson = False) -> None:
+@verb(tenants, "delete")
+def delete(head: Head, tenant: TenantId, yes: Yes = False) -> None:
     """Delete a tenant and its keys; `penstock usage TENANT` still shows what it used.
 
     At a terminal it asks first; elsewhere it takes --yes.
@@ -114,12 +103,12 @@ def delete(head: Head, tenant: TenantId, yes: Yes = False, as_json: AsJson = Fal
         known = head.ask(lambda admin: admin.tenant(tenant))
         confirm(f"tenant {known.id} is deleted, its keys ({known.keys}) are refused from then on")
     head.ask(lambda admin: admin.delete_tenant(tenant))
-    typer.echo(json.dumps({"deleted": tenant}) if as_json else f"tenant {tenant} is deleted")
+    say(head, {"deleted": tenant}, f"tenant {tenant} is deleted")
 
 
-def _say(tenant: TenantModel, what: str, *, as_json: bool) -> None:
+def _say(head: Head, tenant: TenantModel, what: str) -> None:
     words = f"tenant {tenant.id} {what} (generation {tenant.generation})"
-    say(tenant, words, as_json=as_json)
+    say(head, tenant, words)
 
 
 def limits_of(words: Iterable[str], kind: type[BaseModel], example: str) -> dict[str, Any]:

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from penstock.control.admin.rollout.models import TokenModel
 from penstock.control.cli.admin_calls import Head
-from penstock.control.cli.asking import asks_head, say, say_list
-from penstock.control.cli.options import AsJson
+from penstock.control.cli.asking import say, say_list, verb
 from penstock.control.cli.tables import day
 from penstock.control.errors import NotFound
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.tenancy.tokens import Role
 
-tokens = typer.Typer(no_args_is_help=True, help="Tokens of the admin API: create, list, revoke.")
+tokens = typer.Typer(
+    name="tokens", no_args_is_help=True, help="Tokens of the admin API: create, list, revoke."
+)
 
 COLUMNS = ("id", "role", "name", "created", "last used", "revoked")
 
 
-@tokens.command()
-@asks_head("tokens create")
+@verb(tokens, "create")
 def create(
     head: Head,
     name: Annotated[str, typer.Argument(help="Who the audit trail says it was.")],
     role: Annotated[
         Role, typer.Option(help="viewer reads, operator also changes, admin also makes tokens.")
     ] = Role.VIEWER,
-    as_json: AsJson = False,
 ) -> None:
     """Make a token and show it, this once.
 
@@ -37,34 +35,28 @@ def create(
     """
     made = head.ask(lambda admin: admin.create_token(name, role))
     words = f"token {made.id} for {made.name}, role {made.role}; keep it, it is not shown again"
-    say(made, f"{words}\n{made.token}", as_json=as_json)
+    say(head, made, f"{words}\n{made.token}")
 
 
-@tokens.command("list")
-@asks_head("tokens list")
-def list_tokens(head: Head, as_json: AsJson = False) -> None:
+@verb(tokens, "list")
+def list_tokens(head: Head) -> None:
     """Show all tokens, without the tokens themselves.
 
     Example: penstock tokens list
     """
     found = sorted(head.ask(lambda admin: admin.tokens()), key=lambda it: it.created_at)
-    say_list("Tokens", COLUMNS, found, _row, as_json=as_json)
+    say_list(head, "Tokens", COLUMNS, found, _row)
 
 
-@tokens.command()
-@asks_head("tokens revoke")
-def revoke(
-    head: Head,
-    token: Annotated[str, typer.Argument(help="Its id or its name.")],
-    as_json: AsJson = False,
-) -> None:
+@verb(tokens, "revoke")
+def revoke(head: Head, token: Annotated[str, typer.Argument(help="Its id or its name.")]) -> None:
     """Let nobody in with a token any more.
 
     Example: penstock tokens revoke alice
     """
     revoked = head.ask(lambda admin: _revoke(admin, token))
     what = {"revoked": revoked.id, "name": revoked.name}
-    typer.echo(json.dumps(what) if as_json else f"token {revoked.id} of {revoked.name} is revoked")
+    say(head, what, f"token {revoked.id} of {revoked.name} is revoked")
 
 
 async def _revoke(admin: AdminClient, token: str) -> TokenModel:

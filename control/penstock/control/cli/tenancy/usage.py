@@ -13,7 +13,6 @@ from penstock.control.admin.tenancy.tenant_models import CountsModel, UsageModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
 from penstock.control.cli.money import dollars
-from penstock.control.cli.options import AsJson
 from penstock.control.cli.tables import Note, listing, show
 from penstock.control.state.tenancy.spend import NANO
 
@@ -39,7 +38,6 @@ def usage(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Rows for a spreadsheet, without their sum.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Show requests and tokens by day, tenant, key and model, and their sum.
 
@@ -47,7 +45,7 @@ def usage(
     """
     first, last = (moment.date() if moment else None for moment in (since, until))
     found = head.ask(lambda admin: admin.usage(tenant, first, last))
-    if as_json:
+    if head.as_json:
         say_json(found)
         return
     if as_csv:

@@ -36,7 +36,6 @@ class AdapterSources(Protocol):
     def fetched(self, source: str, max_bytes: int) -> AbstractContextManager[Path]:
         """A directory with the adapter's files, for as long as the block lasts. Blocks. Raises
         `BadAdapter`, and `Unavailable` where trying again may help."""
-        ...
 
 
 class AdapterLibrary:

@@ -51,15 +51,12 @@ class Reports(Protocol):
 
     def put(self, report: bytes) -> str:
         """Keeps one; its SHA-256. Blocks. Raises `StoreUnavailable`."""
-        ...
 
     def get(self, digest: str) -> bytes | None:
         """One that is kept. Blocks."""
-        ...
 
     def keep_only(self, digests: frozenset[str]) -> None:
         """Throws all others away. Blocks."""
-        ...
 
 
 class BaseModels(Protocol):
@@ -68,7 +65,6 @@ class BaseModels(Protocol):
     def shapes(self, model: str, revision: str) -> Mapping[str, tuple[int, int]]:
         """Inputs and outputs of each module of one, by its path as adapters name it; empty where
         they are not known. Blocks."""
-        ...
 
 
 class AdapterManager:

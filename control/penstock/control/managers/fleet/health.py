@@ -148,7 +148,7 @@ class HealthManager:
                 now, replicas = self._clock.steady(), self._to_ping()
                 for replica in self._due(replicas, now):
                     self._pinged_at[replica.id] = now
-                    flight.start(replica.id, self._look_once(replica))
+                    flight.start(replica.id, self._ping(replica))
                 for replica in self._due_for_deep_check(replicas, now):
                     flight.start(("deep", replica.id), self._check_deeply(replica))
                 await self._clock.sleep(self._ping_every)
@@ -203,9 +203,6 @@ class HealthManager:
             and now - max(self._deep_at.get(r.id, r.since), r.since)
             >= (min(self._deep_every, DEEP_IF_DOUBTED) if r.id in doubted else self._deep_every)
         ]
-
-    async def _look_once(self, replica: Replica) -> None:
-        await self._ping(replica)
 
     async def _look_at(self, replica: Replica) -> None:
         if await self._ping(replica) is Ping.REFUSED:

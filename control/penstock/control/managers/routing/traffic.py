@@ -25,14 +25,9 @@ class Totals:
     """Counts of one deployment that only grow; names and units as in routes.proto."""
 
     requests: int = 0
-    succeeded: int = 0
-    failed: int = 0
     rejected: int = 0
-    cancelled: int = 0
     sent: int = 0
     queue_wait_us_sum: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
 
 
 _counts_of = attrgetter(*(each.name for each in fields(Totals)))

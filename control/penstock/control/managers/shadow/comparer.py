@@ -53,15 +53,12 @@ class ComparerClient(Protocol):
     ) -> Standings:
         """These are the shadows and recordings that there are; how each stands. Raises
         `Unavailable`."""
-        ...
 
     async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool) -> Account:
         """All that is known of one. Raises `unknown-shadow` and `Unavailable`."""
-        ...
 
     def recording(self, uid: str) -> AsyncIterator[bytes]:
         """A recording as a file. Raises `unknown-recording` and `Unavailable`."""
-        ...
 
     async def close(self) -> None:
         """Hangs up."""

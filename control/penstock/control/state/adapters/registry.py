@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from penstock.adapters.adapter import AdapterRef, BadAdapterRef, BaseModelFamily
+from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.alias import Alias
 from penstock.adapters.promotion import Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, Digest, VersionState
@@ -113,12 +113,6 @@ class AdapterRegistry:
         """What was told of one version, the newest first."""
         told = (each for each in self.evidence.values() if each.ref == ref)
         return sorted(told, key=lambda each: (each.evidence.at, each.id), reverse=True)
-
-    def fitting(self, family: BaseModelFamily) -> Iterator[AdapterVersion]:
-        """Those of a family that may be asked for."""
-        for version in self.versions.values():
-            if version.manifest.family == family and version.state is not VersionState.RETIRED:
-                yield version
 
     def routes(self) -> tuple[AdapterRoute, ...]:
         """What may be asked for, sorted by name; made once."""

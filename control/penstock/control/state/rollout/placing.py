@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from penstock.control.declared.fields import drawn
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import (
     LIVE,
@@ -57,19 +58,8 @@ def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetim
 
 def replica_of(status: ReplicaStatus, node: NodeId, now: datetime) -> Replica:
     """A replica that is exactly what this status says."""
-    return Replica(
-        id=status.replica_id,
-        deployment=status.deployment,
-        deployment_uid=status.deployment_uid,
-        template_digest=status.template_digest,
-        generation=status.generation,
-        node=node,
-        state=status.state,
-        since=now,
-        assigned_at=now,
-        status=status,
-        devices=status.devices,
-    )
+    own = {"id": status.replica_id, "status": status, "node": node}
+    return drawn(Replica, status, **own, since=now, assigned_at=now)
 
 
 def draining(view: ClusterView, action: Drain, now: datetime) -> ClusterView:

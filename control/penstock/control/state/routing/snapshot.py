@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from penstock.adapters.alias import Target
+from penstock.control.declared.fields import drawn
 from penstock.control.state.adapters.registry import AdapterRoute
 from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.fleet.replica import Replica, ReplicaId, ReplicaState
@@ -250,29 +251,25 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
     replicas = list(view.replicas_for(deployment))
     lengths = [r.status.max_model_len for r in replicas]
     managed = _is_managed(deployment, replicas)
-    return DeploymentRoute(
-        name=spec.name,
-        model=spec.template.model,
+    return drawn(
+        DeploymentRoute,
+        deployment,
+        spec,
+        spec.template,
         base_family=_family(deployment, replicas),
         created=int(deployment.created_at.timestamp()),
         max_model_len=min((length for length in lengths if length), default=0),
         endpoints=tuple(sorted({path for r in replicas for path in r.status.endpoints})),
         aliases=tuple((a.name, a.target) for a in view.adapters.aliases_of(spec.name)),
-        limits=spec.limits,
         sharing=replace(
             spec.sharing,
             canary=tuple(c for c in spec.sharing.canary if c.deployment in view.deployments),
         ),
-        generation=deployment.generation,
-        uid=deployment.uid,
-        template_digest=deployment.template_digest,
         prospect=prospect_of(view, deployment),
-        degrading=spec.degrading,
         managed=managed,
         without_tools=not spec.template.calls_tools,
         budget_used_up=bool(spec.budgets) and spec.name in view.spending.used_up,
         budget_resets_at_ms=view.spending.resets_at_ms if spec.budgets else 0,
-        budgets=spec.budgets,
         prices=spec.all_prices if managed == spec.template.is_managed else Prices(),
     )
 
@@ -301,17 +298,10 @@ def _is_managed(deployment: Deployment, replicas: Iterable[Replica]) -> bool:
 
 def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
     node, owner = view.nodes.get(replica.node), view.owner(replica)
-    return ReplicaRoute(
-        id=replica.id,
-        deployment=replica.deployment,
-        address=replica.status.address,
-        node=replica.node,
+    return drawn(
+        ReplicaRoute,
+        replica,
+        replica.status,
         zone=node.facts.zone if node else "",
-        state=replica.state,
-        capacity=replica.status.capacity,
-        adapters=replica.status.adapters,
         revision=owner.revision_number(replica.template_digest) if owner else 0,
-        deployment_uid=replica.deployment_uid,
-        template_digest=replica.template_digest,
-        own_token=replica.status.own_token,
     )

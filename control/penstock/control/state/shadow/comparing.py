@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from penstock.control.declared.fields import drawn
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.shadow.shadows import Shadow
 from penstock.control.state.shadow.spec import Record
@@ -29,19 +30,8 @@ class Order:
     @classmethod
     def of(cls, shadow: Shadow) -> Order:
         """What is to be known of this one."""
-        spec = shadow.spec
-        return cls(
-            shadow.uid,
-            str(spec.primary),
-            str(spec.candidate),
-            spec.checks,
-            spec.margins,
-            spec.embedder,
-            spec.judge,
-            ended=bool(shadow.ended),
-            record=spec.record,
-            guardrails=spec.guardrails,
-        )
+        named = {"primary": str(shadow.spec.primary), "candidate": str(shadow.spec.candidate)}
+        return drawn(cls, shadow, shadow.spec, **named, ended=bool(shadow.ended))
 
     @property
     def asks(self) -> bool:

@@ -44,7 +44,7 @@ from penstock.adapters.version import (
     digest_of,
     is_digest,
 )
-from penstock.control.errors import BadAdapter, StoreUnavailable
+from penstock.control.errors import BadAdapter, StoreUnavailable, writing_below
 
 INCOMING: Final = "incoming"
 _PIECE: Final = 1 << 20  # bytes copied at a time
@@ -165,7 +165,7 @@ class AdapterContents:
     @contextmanager
     def _scratch(self) -> Iterator[Path]:
         """A directory that is gone afterwards, unless it was renamed."""
-        try:
+        with writing_below(self._directory):
             incoming = self._directory / INCOMING
             incoming.mkdir(parents=True, exist_ok=True)
             scratch = Path(mkdtemp(dir=incoming))
@@ -173,11 +173,6 @@ class AdapterContents:
                 yield scratch
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
-        except OSError as error:
-            raise StoreUnavailable(
-                f"cannot write below {self._directory}: {error.strerror}; check its disk's space "
-                "and its rights"
-            ) from error
 
 
 def _mend(scratch: Path, target: Path) -> None:

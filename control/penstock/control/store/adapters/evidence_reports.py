@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from penstock.adapters.version import is_digest
-from penstock.control.errors import StoreUnavailable
+from penstock.control.errors import writing_below
 
 _SUFFIX: Final = ".json"
 
@@ -28,7 +26,7 @@ class EvidenceReports:
     def put(self, report: bytes) -> str:
         """Keeps a report; its SHA-256. Raises `StoreUnavailable`."""
         digest = hashlib.sha256(report).hexdigest()
-        with self._writing():
+        with writing_below(self._directory):
             self._directory.mkdir(parents=True, exist_ok=True)
             scratch = self._directory / f"{digest}.part"
             with scratch.open("wb") as file:
@@ -50,20 +48,10 @@ class EvidenceReports:
         """Throws all others away."""
         if not self._directory.is_dir():
             return
-        with self._writing():
+        with writing_below(self._directory):
             for path in self._directory.iterdir():
                 if path.name.removesuffix(_SUFFIX) not in digests:
                     path.unlink(missing_ok=True)
 
     def _path(self, digest: str) -> Path:
         return self._directory / f"{digest}{_SUFFIX}"
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise StoreUnavailable(
-                f"cannot write below {self._directory}: {error.strerror}; check its disk's space "
-                "and its rights"
-            ) from error
