@@ -28,7 +28,7 @@ from penstock.control.settings import HeadSettings, HeadTimings
 timings = HeadTimings(
     silent_after=timedelta(seconds=1), lost_after=timedelta(seconds=2),
     ping_every=timedelta(milliseconds=100), drain=timedelta(seconds=1),
-    min_ready=timedelta(seconds=1), take_over_after=timedelta(seconds=1),
+    take_over_after=timedelta(seconds=1),
 )
 data_dir, admin, rpc, *more = sys.argv[1:]
 settings = HeadSettings(

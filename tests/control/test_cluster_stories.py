@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.control.state.fleet.replica import NodeId, NodeState, ReplicaState
+from penstock.control.state.rollout.revision import RevisionState
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
+from penstock.control.state.rollout.update import OnFailure, RolloutSettings, Update
 from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
 from penstock.control.store.store import Key
 from tests.control.cluster_laws import Laws
@@ -85,23 +87,53 @@ def test_an_update_keeps_as_many_ready_as_are_wanted_and_surges_by_one(
         assert cluster.ready_models() == ["better"] * wanted
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(wanted=st.integers(1, 4))
-def test_a_version_that_does_not_get_ready_takes_nothing_down_and_the_status_says_why(
+def test_a_revision_that_does_not_get_ready_is_rolled_back_and_takes_nothing_down(
     wanted: int,
 ) -> None:
     with serving_cluster(replicas=wanted) as (cluster, laws):
         cluster.put(spec(replicas=wanted, model=BROKEN))
-        for number in range(200):
+        for _ in range(60):
             laws.run(1)
             assert len(cluster.ready()) == wanted
-            status = status_of(cluster.view, cluster.view.deployments[MINI])
-            assert status.phase is DeploymentPhase.UPDATING
-            assert number < 5 or "cannot load broken" in status.message
-        cluster.put(spec(replicas=wanted, model="fixed"))
+        known = cluster.view.deployments[MINI]
+        bad, back = known.revisions
+        assert (bad.state, back.state) == (RevisionState.FAILED, RevisionState.SERVED)
+        assert (back.by, back.undoes) == ("penstock", bad.number)
+        assert "cannot load broken" in bad.cause
+        assert cluster.ready_models() == ["a"] * wanted
+        assert status_of(cluster.view, known).phase is DeploymentPhase.READY
+
+
+def test_a_revision_that_fails_where_that_is_to_pause_leaves_the_last_one_on() -> None:
+    with serving_cluster(replicas=3) as (cluster, laws):
+        pausing = RolloutSettings(Update(min_ready_ms=5000, on_failure=OnFailure.PAUSE))
+        cluster.put(replace(spec(replicas=3, model=BROKEN), rollout=pausing))
+        laws.run(60)
+        known = cluster.view.deployments[MINI]
+        assert known.spec.template.model == BROKEN
+        told = status_of(cluster.view, known)
+        assert told.phase is DeploymentPhase.UPDATING
+        assert told.message.startswith("revision 2 failed, revision 1 goes on: ")
+        assert "cannot load broken" in told.message
+        cluster.put(replace(known.spec, replicas=4))
         cluster.settle()
-        assert cluster.ready_models() == ["fixed"] * wanted
+        assert cluster.ready_models() == ["a"] * 4
+        cluster.put(spec(replicas=4, model="fixed"))
+        cluster.settle()
+        assert cluster.ready_models() == ["fixed"] * 4
         assert status_of(cluster.view, cluster.view.deployments[MINI]).message == ""
+
+
+def test_where_nothing_served_before_a_revision_is_tried_again() -> None:
+    with SimulatedCluster(nodes=2, gateways=1) as cluster:
+        cluster.put(spec(model=BROKEN))
+        laws = Laws(cluster)
+        laws.run(60)
+        known = cluster.view.deployments[MINI]
+        assert known.revision.state is RevisionState.ROLLING_OUT
+        assert "cannot load broken" in status_of(cluster.view, known).message
 
 
 @pytest.mark.parametrize("wanted", [1, 3])
@@ -113,6 +145,8 @@ def test_a_version_whose_replicas_end_soon_after_they_are_ready_takes_nothing_do
         for _ in range(120):
             laws.run(1)
             assert cluster.ready_models().count("a") == wanted
+        bad, _ = cluster.view.deployments[MINI].revisions
+        assert bad.state is RevisionState.FAILED
 
 
 @settings(max_examples=15)

@@ -27,6 +27,7 @@ from penstock.control.state.rollout.placing import replica_of
 from penstock.control.state.rollout.replacing import Deadlines
 from penstock.control.state.rollout.revision import served
 from penstock.control.state.rollout.template import Template, template_digest
+from penstock.control.state.rollout.update import RolloutSettings, Update
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -40,14 +41,17 @@ UID = "u1"  # of deployments and replicas, unless a test says otherwise
 DEADLINES = Deadlines(
     ready=timedelta(minutes=10),
     retry_failed=timedelta(minutes=1),
-    min_ready=timedelta(seconds=2),
 )
 
 
 def spec(*, name: str = "mini", replicas: int = 1, model: str = "penstock-mini") -> DeploymentSpec:
     """A simulated deployment's spec."""
     template = Template(engine="simulated", model=model)
-    return DeploymentSpec(DeploymentName(name), template, replicas=replicas)
+    rollout = RolloutSettings(Update(min_ready_ms=5000))
+    return DeploymentSpec(DeploymentName(name), template, replicas=replicas, rollout=rollout)
+
+
+MIN_READY = 5 * SECOND
 
 
 DIGEST = template_digest(spec().template)

@@ -32,7 +32,6 @@ from tests.fakes.simulated_time import SimulatedClock
 DEADLINES = Deadlines(
     ready=timedelta(minutes=10),
     retry_failed=timedelta(minutes=1),
-    min_ready=timedelta(seconds=5),
 )
 EXPECT_NODES_FOR = timedelta(seconds=3)
 

@@ -251,7 +251,7 @@ def _deployments(
         cluster,
         placement,
         clock,
-        Deadlines(timings.ready_deadline, timings.retry_failed_after, timings.min_ready),
+        Deadlines(timings.ready_deadline, timings.retry_failed_after),
         drain=timings.drain,
         new_id=lambda: secrets.token_hex(3),
         observer=metrics,

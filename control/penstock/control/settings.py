@@ -52,8 +52,6 @@ class HeadTimings:
     ready_deadline: timedelta = 1.5 * START_LIMIT
     # A replica that its agent gave up on is tried anew after this.
     retry_failed_after: timedelta = timedelta(minutes=1)
-    # A new replica takes an old one's place once it has been ready for so long.
-    min_ready: timedelta = timedelta(seconds=5)
     # Each ready replica shows so often that it does its work: a few tokens, or a vector; 0: never.
     # Twice nothing: it is replaced. Raise where even that little is felt.
     deep_check_every: timedelta = DEEP_CHECK_EVERY

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from penstock.control.admin.fields import Text
-from penstock.control.declared.fields import PAIRS, Declared, Leaf, flat, leaves
+from penstock.control.declared.fields import PAIRS, Declared, Leaf, flat, grouped, leaves
 
 M = TypeVar("M", bound="Derived")
 
@@ -55,7 +55,7 @@ class Derived(BaseModel):
     @classmethod
     def showing(cls, value: object, **own: Any) -> Self:
         """As the API shows a value of such fields; `own`: what it does not say by itself."""
-        told = flat(value)
+        told = grouped(flat(value))
         return cls.model_validate({n: told[n] for n in cls.model_fields if n in told} | own)
 
 
@@ -68,7 +68,11 @@ def derived(
     def decorate(cls: type[M]) -> type[M]:
         passed = {*cls.model_fields, *without}
         found = dict(_named(leaf, own) for kind in kinds for leaf in leaves(kind))
-        fields = {n: f for n, f in found.items() if n not in passed and n in (only or found)}
+        fields = {
+            name: field
+            for name, field in found.items()
+            if name.partition(".")[0] not in passed and name in (only or found)
+        }
         made: type[M] = create_model(
             cls.__name__, __base__=cls, __module__=cls.__module__, **fields
         )

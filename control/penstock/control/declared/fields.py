@@ -126,8 +126,9 @@ def nested(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
         place = found
         for step in above:
             place = place.setdefault(step, {})
-        if leaf.name in values:
-            form, value = leaf.declared.form, values[leaf.name]
+        value = _named(values, leaf.name)
+        if value is not MISSING:
+            form = leaf.declared.form
             place[last] = form.read(value) if form else value
     return found
 
@@ -140,6 +141,27 @@ def drawn(kind: Callable[..., V], *values: object, **own: Any) -> V:
         if each.name not in own and (value := next(having, None)) is not None:
             own[each.name] = getattr(value, each.name)
     return kind(**own)
+
+
+def _named(values: Mapping[str, Any], name: str) -> Any:
+    """What stands under a name, or in the object that its dots lead to; MISSING: nothing."""
+    if name in values:
+        return values[name]
+    group, dot, inside = name.partition(".")
+    within = values.get(group) if dot else None
+    return _named(within, inside) if isinstance(within, Mapping) else MISSING
+
+
+def grouped(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands under dotted names as objects: {"a.b": 1} as {"a": {"b": 1}}."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        group, dot, inside = name.partition(".")
+        if dot:
+            found.setdefault(group, {})[inside] = value
+        else:
+            found[name] = value
+    return found
 
 
 def check(value: Any, error: type[InvalidInput] = InvalidInput, *, within: str = "") -> None:

@@ -42,7 +42,7 @@ def order_for(
 ) -> ReplicaOrder:
     """What to tell a node so that it runs this replica of the deployment's present template, with
     the adapters that it is to keep."""
-    template = deployment.spec.template
+    template = deployment.target.template
     return drawn(
         ReplicaOrder,
         replica,

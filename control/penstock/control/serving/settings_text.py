@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from penstock.control.admin.refusals import place, refusal
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
-from penstock.control.declared.fields import named
+from penstock.control.declared.fields import grouped, named
 from penstock.control.declared.listing import typed
 from penstock.control.errors import invalid_setting
 from penstock.control.state.rollout.deployment import DeploymentSpec
@@ -25,7 +25,7 @@ def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     """The settings that are named, with values that they can have. Raises `invalid-setting`."""
     said = pairs(words, "setting", "max_queued=100")
     special: dict[str, Callable[[str], Any]] = {CANARY: _canary, DEGRADE: _degrade}
-    parsed = values_of(said, DeploymentSpec, **special)
+    parsed = grouped(values_of(said, DeploymentSpec, **special))
     return checked(SettingsModel, parsed).model_dump(exclude_unset=True)
 
 

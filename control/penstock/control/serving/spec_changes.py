@@ -23,6 +23,8 @@ def spec_with(
     if said.get("engine", spec.get("engine")) != spec.get("engine", said.get("engine")):
         spec = {key: value for key, value in spec.items() if key not in ENGINES_OWN}
     merged = {**spec, **said}
+    if isinstance(said.get("update"), dict):
+        merged["update"] = {**spec.get("update", {}), **said["update"]}
     known = merged.get("engine_args", {})
     if isinstance(known, dict):  # a file may say anything
         both = {**known, **engine_args}
@@ -41,7 +43,9 @@ def served(options: ServeOptions, stored: SpecModel | None) -> SpecModel:
         "replicas": options.replicas,
     }
     if stored is None:
-        return spec_with({"labels": LABELS}, {**whole, **options.settings}, options.engine_args)
+        # On one machine there may be no room for one more: then one makes room.
+        new = {"labels": LABELS, "update": {"max_unavailable": 1}}
+        return spec_with(new, {**whole, **options.settings}, options.engine_args)
     said = {key: whole[key] for key in options.said}
     anew = said.get("engine", stored.engine) != stored.engine
     asked = [each for each in options.adapters if not each.comes_along]

@@ -14,6 +14,7 @@ from penstock.control.state.rollout.deployment import Deployment, created
 from penstock.control.state.rollout.reconcile import plan
 from penstock.control.state.rollout.status import status_of
 from penstock.control.state.rollout.template import Template
+from penstock.control.state.rollout.update import RolloutSettings, Update
 from tests.fakes.control_values import DEADLINES, MINI, NOON, UID, node, replica, spec
 
 GIB = 1 << 30
@@ -106,12 +107,15 @@ def test_an_update_takes_no_second_one_down_while_the_first_ones_memory_is_not_f
     assert plan(view, NOON, DEADLINES) == []
 
 
-def test_an_update_takes_one_down_first_only_where_no_device_is_free() -> None:
+def test_an_update_takes_one_down_first_only_where_no_device_is_free_and_fewer_may_serve() -> None:
     deployment = wanting(2)
     view = ClusterView().with_deployment(deployment).with_node(machine("a", 2))
     for n in range(2):
         view = view.with_replica(holding(f"r{n}", "a", f"a-gpu{n}", digest="old"))
-    (drain,) = plan(view, NOON, DEADLINES)
+    assert plan(view, NOON, DEADLINES) == []
+    one_fewer = RolloutSettings(Update(max_unavailable=1))
+    allowed = replace(deployment, spec=replace(deployment.spec, rollout=one_fewer))
+    (drain,) = plan(view.with_deployment(allowed), NOON, DEADLINES)
     assert isinstance(drain, Drain)
     assert "no other accelerator is free" in drain.reason
     roomy = view.with_node(machine("a", 3))

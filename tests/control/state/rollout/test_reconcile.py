@@ -22,11 +22,13 @@ from penstock.control.state.fleet.replica import (
 )
 from penstock.control.state.rollout.actions import Abandon, Drain, Place, Settle, Start, Stop
 from penstock.control.state.rollout.deployment import Departed, changed, created, restarted
+from penstock.control.state.rollout.failing import CRASH_LOOP
 from penstock.control.state.rollout.placing import applied, specified, stop_taken
-from penstock.control.state.rollout.reconcile import CRASH_LOOP, calls, decisions, plan
+from penstock.control.state.rollout.reconcile import calls, decisions, plan
 from penstock.control.state.rollout.revision import Origin, RevisionState
 from tests.fakes.control_values import (
     DEADLINES,
+    MIN_READY,
     MINI,
     NOON,
     SECOND,
@@ -237,11 +239,11 @@ def test_a_crash_loop_stays_where_no_other_node_is() -> None:
 def test_a_replica_takes_anothers_place_only_after_being_ready_for_a_while() -> None:
     fresh = replace(replica("new"), evidence=Evidence.ANSWERS)
     view = view_with(replica("old", digest="old"), fresh)
-    assert plan(view, NOON + DEADLINES.min_ready - SECOND, DEADLINES) == []
-    drains = plan(view, NOON + DEADLINES.min_ready, DEADLINES)
+    assert plan(view, NOON + MIN_READY - SECOND, DEADLINES) == []
+    drains = plan(view, NOON + MIN_READY, DEADLINES)
     assert [a.replica_id for a in drains if isinstance(a, Drain)] == ["old"]
     unasked = view.with_replica(replica("new"))
-    assert plan(unasked, NOON + DEADLINES.min_ready, DEADLINES) == []
+    assert plan(unasked, NOON + MIN_READY, DEADLINES) == []
 
 
 def test_a_drained_node_is_emptied_one_replica_after_the_other() -> None:
@@ -352,9 +354,11 @@ def test_a_revision_serves_once_all_its_replicas_are_ready() -> None:
     view = ClusterView().with_node(node()).with_deployment(created(spec(), NOON, uid=UID))
     made = plan(view, NOON, DEADLINES)
     assert made == [Place(MINI, node("n1").id)]
-    view = view.with_replica(replica())
-    assert plan(view, NOON, DEADLINES) == [Settle(MINI)]
-    view = applied(view, decisions(view, NOON, DEADLINES), iter("abc").__next__, NOON)
+    view = view.with_replica(replace(replica(), evidence=Evidence.ANSWERS))
+    assert plan(view, NOON, DEADLINES) == []
+    later = NOON + MIN_READY
+    assert plan(view, later, DEADLINES) == [Settle(MINI)]
+    view = applied(view, decisions(view, later, DEADLINES), iter("abc").__next__, NOON)
     assert view.deployments[MINI].revision.state is RevisionState.SERVED
     assert plan(view, NOON, DEADLINES) == []
 

@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.control.errors import Code
-from penstock.control.state.rollout.deployment import changed, created, numbered
+from penstock.control.state.rollout.deployment import DeploymentSpec, changed, created, numbered
 from penstock.control.state.rollout.revision import (
     Origin,
     Revision,
     RevisionState,
-    last_served,
     revision_of,
     served,
+    to_undo_to,
 )
+from penstock.control.state.rollout.update import RolloutSettings
 from tests.fakes.control_errors import raises_code
 from tests.fakes.control_values import NOON, SECOND, deployment, in_service, spec
 
@@ -57,9 +58,9 @@ def test_undo_leads_to_the_last_that_served() -> None:
     known = in_service(deployment())
     known = changed(known, spec(model="bad"), NOON)
     known = changed(known, spec(model="worse"), NOON)
-    assert last_served(known.revisions).number == 1
+    assert to_undo_to(known.revisions).number == 1
     with raises_code(Code.NOTHING_TO_UNDO):
-        last_served(deployment().revisions)
+        to_undo_to(deployment().revisions)
 
 
 def test_a_number_that_is_not_kept_is_named_with_those_that_are() -> None:
@@ -75,6 +76,11 @@ def test_numbers_of_an_older_heads_deployment_begin_above_its_generation() -> No
     assert numbered(numbered(old)) == numbered(old)
 
 
+def keeping(revisions: int, model: str) -> DeploymentSpec:
+    """A spec of this model that keeps so many."""
+    return replace(spec(model=model), rollout=RolloutSettings(revision_limit=revisions))
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=30),
     st.integers(1, 5),
@@ -82,12 +88,12 @@ def test_numbers_of_an_older_heads_deployment_begin_above_its_generation() -> No
 def test_numbers_grow_and_the_last_that_differ_are_kept(
     steps: list[tuple[int, bool]], keep: int
 ) -> None:
-    known = deployment(replace(spec(model="m0"), revision_limit=keep))
+    known = deployment(keeping(keep, "m0"))
     history: list[Revision] = [known.revision]
     for model, serves in steps:
         if serves:
             known = replace(known, revisions=served(known.revisions))
-        wanted = replace(spec(model=f"m{model}"), revision_limit=keep)
+        wanted = keeping(keep, f"m{model}")
         known = changed(known, wanted, NOON)
         if known.revision.number != history[-1].number:
             history.append(known.revision)

@@ -170,17 +170,15 @@ class DeploymentsApi:
         dry_run: DryRun = False,
     ) -> DeploymentModel:
         """Changes the settings that the body names, and no other; no replica is replaced."""
-        named = body.named()
 
         def step(view: ClusterView) -> ClusterView:
             known = view.deployment(name)
             check_match(known, if_match)
-            wanted = SettingsModel.of_spec(known.spec).model_copy(update=named)
-            spec = wanted.applied_to(known.spec)
+            spec = body.over(known.spec)
             _check_ways_end(view, spec)
             return specified(view, known, spec, self._clock.now(), Origin(caller.name, reason))
 
-        what = f"set {', '.join(sorted(named)) or 'nothing'} of deployment {name}"
+        what = f"set {', '.join(sorted(body.model_fields_set)) or 'nothing'} of deployment {name}"
         author = author_of(caller, what, reason)
         return await self.changed(name, step, author, response, dry_run=dry_run)
 

@@ -24,7 +24,7 @@ from penstock.control.admin.rollout.revision_models import RevisionModel, Rollba
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment, restarted
 from penstock.control.state.rollout.placing import specified, tried_anew
-from penstock.control.state.rollout.revision import Origin, last_served, revision_of
+from penstock.control.state.rollout.revision import Origin, revision_of, to_undo_to
 from penstock.control.store.store import Author
 
 
@@ -69,7 +69,7 @@ class RevisionsApi:
 
         def step(view: ClusterView, known: Deployment, now: datetime) -> ClusterView:
             past = known.revisions
-            back = last_served(past) if number is None else revision_of(past, number)
+            back = to_undo_to(past) if number is None else revision_of(past, number)
             spec = replace(known.spec, template=back.template)
             check_code(caller, known, spec)
             why = reason or f"back to revision {back.number}"

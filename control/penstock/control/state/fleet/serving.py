@@ -27,11 +27,12 @@ def serving(view: ClusterView, deployment: Deployment) -> tuple[Replica, ...]:
 
 
 def is_current(deployment: Deployment, replica: Replica) -> bool:
-    """Whether the replica is made of what the deployment now asks for."""
+    """Whether the replica is made of what the deployment's are to be made of now."""
+    target = deployment.target
     return (
         replica.deployment_uid == deployment.uid
-        and replica.template_digest == deployment.template_digest
-        and replica.generation >= deployment.restart_generation
+        and replica.template_digest == target.template_digest
+        and replica.generation >= min(deployment.restart_generation, target.generation)
         and replica.is_as_ordered
     )
 

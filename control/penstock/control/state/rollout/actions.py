@@ -42,6 +42,14 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The deployment's revision does not get on, and another one served."""
+
+    deployment: DeploymentName
+    cause: str  # one sentence for people
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Ask the agent of a pending replica to start it."""
 
@@ -55,7 +63,7 @@ class Stop:
     replica_id: ReplicaId
 
 
-Decision = Place | Drain | Abandon | Settle  # changes the view
+Decision = Place | Drain | Abandon | Settle | GiveUp  # changes the view
 Call = Start | Stop  # asks an agent
 Action = Decision | Call
 
@@ -71,3 +79,5 @@ def described(decision: Decision) -> str:
             return f"abandon {replica_id}: {trouble}"
         case Settle(deployment):
             return f"{deployment} is as desired"
+        case GiveUp(deployment, cause):
+            return f"give up the revision of {deployment}: {cause}"

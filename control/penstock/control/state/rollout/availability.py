@@ -12,7 +12,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import LIVE, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_current, serving
 from penstock.control.state.rollout.deployment import Deployment
-from penstock.control.state.rollout.reconcile import CRASH_LOOP
+from penstock.control.state.rollout.failing import CRASH_LOOP
 
 
 class Availability(StrEnum):

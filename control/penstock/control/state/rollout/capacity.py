@@ -53,7 +53,7 @@ class Capacity:
         self, deployment: Deployment, avoid: Collection[NodeId] = ()
     ) -> tuple[NodeId, tuple[str, ...]] | None:
         """The least loaded node with room, and devices there; those to avoid come last."""
-        template = deployment.spec.template
+        template = deployment.target.template
         fits = [n for n in self._fitting(template) if self._free(n, template) is not None]
         if not fits:
             return None
@@ -67,12 +67,12 @@ class Capacity:
 
     def is_full(self, deployment: Deployment) -> bool:
         """Whether there are nodes for it, but no free devices on any."""
-        fitting = self._fitting(deployment.spec.template)
+        fitting = self._fitting(deployment.target.template)
         return bool(fitting) and self.find(deployment) is None
 
     def would_fit(self, deployment: Deployment, node_id: NodeId, freed: Collection[str]) -> bool:
         """Whether a replica found room on this node if these devices were free."""
-        template = deployment.spec.template
+        template = deployment.target.template
         for node in self._fitting(template):
             if node.id == node_id:
                 free = {d.uuid for d in node.facts.resources.devices} - self._held[node_id]
@@ -81,7 +81,7 @@ class Capacity:
 
     def has_unheld(self, deployment: Deployment) -> bool:
         """Whether devices for it are given to nobody, whatever is in their memory."""
-        fitting = self._fitting(deployment.spec.template)
+        fitting = self._fitting(deployment.target.template)
         return any(self.would_fit(deployment, node.id, ()) for node in fitting)
 
     def _fitting(self, template: Template) -> list[Node]:

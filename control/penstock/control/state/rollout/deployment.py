@@ -16,14 +16,18 @@ from penstock.control.declared.fields import PAIRS, check, inner, said, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.providers.settings import START_LIMIT_MS
 from penstock.control.state.rollout.revision import (
-    MOST_KEPT,
     NOBODY,
     REVISIONS,
+    Made,
     Origin,
     Revision,
+    RevisionState,
     begun,
+    failed,
+    last_served,
 )
 from penstock.control.state.rollout.template import Template, check_template, template_digest
+from penstock.control.state.rollout.update import OnFailure, RolloutSettings
 from penstock.control.state.routing.degrading import Degrading
 from penstock.control.state.routing.limits import MAX_COUNT, Limits, Sharing
 from penstock.control.state.tenancy.prices import Prices, provider_prices
@@ -31,6 +35,7 @@ from penstock.control.state.tenancy.spend import Budgets
 
 DeploymentName = NewType("DeploymentName", str)
 
+HEAD = "penstock"  # who goes back by itself
 MAX_REPLICAS = 1000
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
@@ -72,13 +77,7 @@ class DeploymentSpec:
         le=MAX_COUNT,
         unit="milliseconds",
     )
-    revision_limit: int = setting(
-        "{unit} that are kept to go back to, the present one among them",
-        10,
-        ge=1,
-        le=MOST_KEPT,
-        unit="revisions",
-    )
+    rollout: RolloutSettings = inner(RolloutSettings)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -127,8 +126,16 @@ class Deployment:
 
     @property
     def revision(self) -> Revision:
-        """What its new replicas are made of."""
+        """What was asked for last."""
         return self.revisions[-1]
+
+    @property
+    def target(self) -> Revision:
+        """What its replicas are to be made of: the last revision, or where that has failed, the
+        last before it that served."""
+        if self.revision.state is not RevisionState.FAILED:
+            return self.revision
+        return last_served(self.revisions) or self.revision
 
     def revision_number(self, digest: str) -> int:
         """The newest revision of a template; 0: none that is kept."""
@@ -151,7 +158,7 @@ def created(
 ) -> Deployment:
     """A deployment's first generation, under a uid that nothing else ever had."""
     digest = template_digest(spec.template)
-    first = begun((), spec.template, digest, now, origin, keep=spec.revision_limit)
+    first = begun((), Made(spec.template, digest, 1), now, origin, keep=spec.rollout.revision_limit)
     return Deployment(spec, uid, 1, digest, 1, created_at=now, updated_at=now, revisions=first)
 
 
@@ -184,6 +191,24 @@ def restarted(deployment: Deployment, now: datetime, origin: Origin) -> Deployme
     return _revised(deployment, deployment.template_digest, now, origin)
 
 
+def after_failure(deployment: Deployment, cause: str, now: datetime) -> Deployment:
+    """Its revision has failed: the last that served goes on, and where its spec says so, takes its
+    place as a revision of its own. The same one where none served."""
+    bad, back = deployment.revision, last_served(deployment.revisions)
+    if back is None:
+        return deployment
+    deployment = replace(deployment, revisions=failed(deployment.revisions, cause), trouble=cause)
+    if deployment.spec.rollout.update.on_failure is OnFailure.PAUSE:
+        return deployment
+    why = Origin(HEAD, f"back to revision {back.number}: revision {bad.number} failed: {cause}")
+    spec = replace(deployment.spec, template=back.template)
+    generation = deployment.generation + 1
+    deployment = replace(deployment, spec=spec, generation=generation, updated_at=now)
+    if back.template_digest == bad.template_digest:  # a restart: those from before it will do
+        deployment = replace(deployment, restart_generation=back.generation)
+    return _revised(deployment, back.template_digest, now, why, undoes=bad.number)
+
+
 def numbered(deployment: Deployment) -> Deployment:
     """One that an older head stored has its first revision, whose number is above all generations
     that replicas of it were told as theirs."""
@@ -194,16 +219,20 @@ def numbered(deployment: Deployment) -> Deployment:
         deployment.template_digest,
         deployment.spec.template,
         deployment.updated_at,
+        generation=deployment.template_generation,
     )
     return replace(deployment, revisions=(first,))
 
 
-def _revised(deployment: Deployment, digest: str, now: datetime, origin: Origin) -> Deployment:
+def _revised(
+    deployment: Deployment, digest: str, now: datetime, origin: Origin, *, undoes: int = 0
+) -> Deployment:
     """With another revision, of the template in its spec: what was in the way of the last one says
     nothing of this one."""
     spec = deployment.spec
+    made = Made(spec.template, digest, deployment.generation)
     revisions = begun(
-        deployment.revisions, spec.template, digest, now, origin, keep=spec.revision_limit
+        deployment.revisions, made, now, origin, keep=spec.rollout.revision_limit, undoes=undoes
     )
     return replace(
         deployment,

@@ -16,8 +16,13 @@ from penstock.control.state.fleet.replica import (
     ReplicaState,
     ReplicaStatus,
 )
-from penstock.control.state.rollout.actions import Abandon, Decision, Drain, Place, Settle
-from penstock.control.state.rollout.deployment import Deployment, DeploymentSpec, changed
+from penstock.control.state.rollout.actions import Abandon, Decision, Drain, GiveUp, Place, Settle
+from penstock.control.state.rollout.deployment import (
+    Deployment,
+    DeploymentSpec,
+    after_failure,
+    changed,
+)
 from penstock.control.state.rollout.revision import NOBODY, Origin, served
 
 
@@ -35,6 +40,8 @@ def applied(
                 view = abandoned(view, decision, now)
             case Settle():
                 view = settled(view, decision)
+            case GiveUp():
+                view = given_up(view, decision, now)
     return view
 
 
@@ -43,12 +50,13 @@ def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetim
     deployment = view.deployments.get(action.deployment)
     if deployment is None:
         return view
+    target = deployment.target
     status = ReplicaStatus(
         replica_id,
         action.deployment,
         deployment.uid,
-        deployment.template_digest,
-        deployment.template_generation,
+        target.template_digest,
+        target.generation,
         ReplicaState.PENDING,
         devices=action.devices,
     )
@@ -109,6 +117,15 @@ def settled(view: ClusterView, action: Settle) -> ClusterView:
         return view
     revisions = served(deployment.revisions)
     return view.with_deployment(replace(deployment, trouble="", tries=0, revisions=revisions))
+
+
+def given_up(view: ClusterView, action: GiveUp, now: datetime) -> ClusterView:
+    """The deployment's revision has failed; where its spec says so, the last that served takes its
+    place."""
+    deployment = view.deployments.get(action.deployment)
+    if deployment is None:
+        return view
+    return view.with_deployment(after_failure(deployment, action.cause, now))
 
 
 def answered(view: ClusterView, status: ReplicaStatus, now: datetime) -> ClusterView:

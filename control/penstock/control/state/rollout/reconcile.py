@@ -11,18 +11,19 @@ that they made. How replicas take each other's place is told in `replacing.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import LIVE, NodeId, NodeState, Replica, ReplicaState
-from penstock.control.state.fleet.serving import SOUND, is_current, serving
+from penstock.control.state.fleet.serving import SOUND, is_current, proven, serving
 from penstock.control.state.rollout.actions import (
     Abandon,
     Action,
     Call,
     Decision,
     Drain,
+    GiveUp,
     Place,
     Settle,
     Start,
@@ -30,11 +31,9 @@ from penstock.control.state.rollout.actions import (
 )
 from penstock.control.state.rollout.capacity import Capacity, takes_more
 from penstock.control.state.rollout.deployment import Deployment
+from penstock.control.state.rollout.failing import CRASH_LOOP, cause_of_failure
 from penstock.control.state.rollout.replacing import Deadlines, Fleet, outgoing, replacements
 from penstock.control.state.rollout.revision import RevisionState
-
-# Processes in a row that ended by themselves: the replica is tried on another node.
-CRASH_LOOP = 3
 
 
 def plan(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Action]:
@@ -50,6 +49,9 @@ def decisions(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[De
     capacity = Capacity(view)
     for _, deployment in sorted(view.deployments.items()):
         if _is_as_desired(view, deployment):
+            continue
+        if cause := cause_of_failure(view, deployment, now, deadlines.ready):
+            found.append(GiveUp(deployment.spec.name, cause))
             continue
         found += _given_up(view, deployment, capacity, now, deadlines)
         found += _converge(view, deployment, capacity, now, deadlines)
@@ -106,6 +108,7 @@ def _converge(
         old=[r for r in live if reasons[r.id]],
         reasons=reasons,
         served=frozenset(r.id for r in served),
+        updated=frozenset(r.id for r in live if not is_current(deployment, r)),
         stopping=sum(
             1
             for r in view.replicas_for(deployment)
@@ -124,14 +127,24 @@ def _converge(
             break
         capacity.take(*found)
         yield Place(name, *found)
-    if _is_unsettled(deployment) and len(fleet.current) == wanted == len(served):
+    if len(fleet.current) == wanted == len(served) and _settles(deployment, served, now):
         yield Settle(name)
 
 
 def _is_unsettled(deployment: Deployment) -> bool:
     """Whether there is something to note once all its replicas are ready."""
+    rolling = deployment.revision.state is RevisionState.ROLLING_OUT and deployment.spec.replicas
+    failed = deployment.revision.state is RevisionState.FAILED
+    return bool(rolling or (deployment.trouble and not failed))
+
+
+def _settles(deployment: Deployment, served: Sequence[Replica], now: datetime) -> bool:
+    """A revision has served once all its replicas have been ready for a while."""
+    if not _is_unsettled(deployment):
+        return False
+    min_ready = timedelta(milliseconds=deployment.spec.rollout.update.min_ready_ms)
     rolling = deployment.revision.state is RevisionState.ROLLING_OUT
-    return bool(deployment.trouble or (rolling and deployment.spec.replicas))
+    return not rolling or all(proven(r, now, min_ready) for r in served)
 
 
 def _drain_surplus(fleet: Fleet, capacity: Capacity) -> Iterator[Drain]:
@@ -187,7 +200,7 @@ def _troubled_nodes(view: ClusterView, deployment: Deployment) -> frozenset[Node
     return frozenset(
         r.node
         for r in view.replicas_for(deployment)
-        if r.template_digest == deployment.template_digest
+        if r.template_digest == deployment.target.template_digest
         and (
             r.crashes >= CRASH_LOOP
             or r.status.state is ReplicaState.FAILED

@@ -1,10 +1,10 @@
 """How replicas take each other's place: updates, drained nodes, replicas that are wedged.
 
-A replica is outgoing when another is to take its place. Replacing surges by one: one new replica,
-and only when it has been ready for a while one outgoing replica drains. Those that serve are
-therefore never fewer than what the new ones have not yet made up for; a template that does not
-become ready takes nothing down. Only where no accelerator is free for one more is one taken down
-first.
+A replica is outgoing when another is to take its place. New ones are put up beside those that are
+wanted, `max_surge` at a time, and only when one has been ready for a while an outgoing replica
+drains. Those that serve are therefore never fewer than what the new ones have not yet made up for;
+a template that does not become ready takes nothing down. Only where no accelerator is free for one
+more is one taken down first: for another revision's sake as far as `max_unavailable` allows it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class Deadlines:
 
     ready: timedelta  # from starting to ready
     retry_failed: timedelta  # from failed to the next attempt, twice as long after each one
-    min_ready: timedelta = timedelta(seconds=5)  # ready for so long, it may take another's place
     unreachable: timedelta = timedelta(seconds=60)  # ready, but without an answer to any ping
     leave_grace: timedelta = timedelta(seconds=10)  # what gateways get to route without it
     obeyed: timedelta = timedelta(seconds=60)  # what a live agent gets to start what it was given
@@ -57,6 +56,7 @@ class Fleet:
     old: list[Replica]  # those that are outgoing
     reasons: Mapping[ReplicaId, str]  # why; empty for those that stay
     served: frozenset[ReplicaId]
+    updated: frozenset[ReplicaId]  # outgoing, as they are of another revision
     stopping: int  # drained, not gone yet
 
 
@@ -65,7 +65,7 @@ def outgoing(
 ) -> str:
     """Why another replica is to take this one's place; empty: none is."""
     if not is_current(deployment, replica):
-        same = replica.template_digest == deployment.template_digest
+        same = replica.template_digest == deployment.target.template_digest
         return "of before the restart" if same else "of an older template"
     node = view.nodes.get(replica.node)
     if node and node.draining:
@@ -90,7 +90,9 @@ def replacements(
     deadlines: Deadlines,
 ) -> Iterator[Decision]:
     """The next step towards a fleet without outgoing replicas."""
-    arrived = [r for r in fleet.current if proven(r, now, deadlines.min_ready)]
+    update = deployment.spec.rollout.update
+    min_ready = timedelta(milliseconds=update.min_ready_ms)
+    arrived = [r for r in fleet.current if proven(r, now, min_ready)]
     useless = list(_useless(fleet, new_ones_work=bool(arrived)))
     for replica in useless:
         yield Drain(replica.id, f"{fleet.reasons[replica.id]}, and not ready")
@@ -98,15 +100,35 @@ def replacements(
     spare = len(arrived) + len(serving_old) - fleet.wanted
     for replica in serving_old[: max(spare, 0)]:
         yield Drain(replica.id, fleet.reasons[replica.id])
-    all_serve = all(r.id in fleet.served for r in fleet.current)
-    running = len(fleet.current) + len(fleet.old) + fleet.stopping
-    if len(fleet.current) >= fleet.wanted or not all_serve or running > fleet.wanted:
+    placed = [*_placed(deployment, fleet, capacity, avoid)]
+    yield from placed
+    if placed or useless or fleet.stopping or not _lacks(fleet):
         return
-    if found := capacity.find(deployment, avoid):
+    if not update.max_surge or capacity.is_full(deployment):
+        yield from _free_capacity(deployment, fleet, capacity)
+
+
+def _placed(
+    deployment: Deployment, fleet: Fleet, capacity: Capacity, avoid: Collection[NodeId]
+) -> Iterator[Place]:
+    """As many as may run beside the others, and load at once."""
+    surge = deployment.spec.rollout.update.max_surge
+    running = len(fleet.current) + len(fleet.old) + fleet.stopping
+    room = fleet.wanted + surge - running
+    for _ in range(min(room, max(surge, 1) - _loading(fleet), fleet.wanted - len(fleet.current))):
+        if not (found := capacity.find(deployment, avoid)):
+            return
         capacity.take(*found)
         yield Place(deployment.spec.name, *found)
-    elif not useless and not fleet.stopping and capacity.is_full(deployment):
-        yield from _free_capacity(deployment, fleet, capacity)
+
+
+def _loading(fleet: Fleet) -> int:
+    return sum(r.id not in fleet.served for r in fleet.current)
+
+
+def _lacks(fleet: Fleet) -> bool:
+    """Whether one more is to be made, and none is on its way."""
+    return len(fleet.current) < fleet.wanted and not _loading(fleet)
 
 
 def _useless(fleet: Fleet, *, new_ones_work: bool) -> Iterator[Replica]:
@@ -122,10 +144,14 @@ def _useless(fleet: Fleet, *, new_ones_work: bool) -> Iterator[Replica]:
 
 
 def _free_capacity(deployment: Deployment, fleet: Fleet, capacity: Capacity) -> Iterator[Drain]:
-    """Takes one down before one is put up: there is no other way on nodes that are full."""
+    """Takes one down before one is put up: there is no other way on nodes that are full. For the
+    sake of another revision only as far as its deployment lets fewer serve."""
+    spare = len(fleet.served) - (fleet.wanted - deployment.spec.rollout.update.max_unavailable)
     if len(fleet.current) + len(fleet.old) < fleet.wanted and capacity.has_unheld(deployment):
         return  # one was taken down already: its device is free, the memory on it is not yet
     for victim in sorted(fleet.old, key=lambda r: (r.id in fleet.served, r.assigned_at)):
+        if victim.id in fleet.updated & fleet.served and spare < 1:
+            continue
         beside = [d for r in fleet.old if r.node == victim.node for d in r.devices]
         if capacity.would_fit(deployment, victim.node, beside):
             reason = fleet.reasons[victim.id]

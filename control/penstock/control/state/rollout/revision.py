@@ -31,11 +31,20 @@ class Origin(NamedTuple):
 NOBODY = Origin()
 
 
+class Made(NamedTuple):
+    """What a revision is of."""
+
+    template: Template
+    digest: str
+    generation: int  # of the deployment
+
+
 class RevisionState(StrEnum):
     """How a revision went."""
 
     ROLLING_OUT = "rolling out"  # replicas of it are being made
     SERVED = "served"  # all replicas that were wanted ran it, and were ready
+    FAILED = "failed"  # its replicas did not get ready; `cause` says why
     REPLACED = "replaced"  # the next one came before that
 
 
@@ -47,9 +56,12 @@ class Revision:
     template_digest: str
     template: Template = field(metadata=said(inner=True))
     at: datetime
+    generation: int = 0  # of the deployment, when it came
     state: RevisionState = RevisionState.ROLLING_OUT
-    by: str = ""  # a token's name; empty: before revisions were kept
+    by: str = ""  # a token's name, or the head's; empty: before revisions were kept
     reason: str = ""
+    cause: str = ""  # why it failed
+    undoes: int = 0  # the revision that failed, whose place it takes by itself; 0: none
 
 
 Revisions = tuple[Revision, ...]  # oldest first, never empty in a deployment
@@ -62,22 +74,24 @@ REVISIONS = Form(
 
 
 def begun(
-    past: Revisions,
-    template: Template,
-    digest: str,
-    now: datetime,
-    origin: Origin,
-    *,
-    keep: int,
+    past: Revisions, made: Made, now: datetime, origin: Origin, *, keep: int, undoes: int = 0
 ) -> Revisions:
     """The revisions with one more, which is current; of the others the last that differ are kept,
     so that `keep` remain in all."""
     others: list[Revision] = []
     for each in reversed(past):
-        if each.template_digest not in {digest, *(o.template_digest for o in others)}:
+        if each.template_digest not in {made.digest, *(o.template_digest for o in others)}:
             others.insert(0, each)
-    number = past[-1].number + 1 if past else 1
-    new = Revision(number, digest, template, now, by=origin.by, reason=origin.reason)
+    new = Revision(
+        past[-1].number + 1 if past else 1,
+        made.digest,
+        made.template,
+        now,
+        generation=made.generation,
+        by=origin.by,
+        reason=origin.reason,
+        undoes=undoes,
+    )
     left = [_left(each) for each in others[-(keep - 1) :]] if keep > 1 else []
     return (*left, new)
 
@@ -93,6 +107,12 @@ def served(revisions: Revisions) -> Revisions:
     return (*others, replace(current, state=RevisionState.SERVED))
 
 
+def failed(revisions: Revisions, cause: str) -> Revisions:
+    """The revisions once it is known that the current one will not do."""
+    *others, current = revisions
+    return (*others, replace(current, state=RevisionState.FAILED, cause=cause))
+
+
 def revision_of(revisions: Sequence[Revision], number: int) -> Revision:
     """The revision of this number; raises `unknown-revision`."""
     for each in revisions:
@@ -102,11 +122,16 @@ def revision_of(revisions: Sequence[Revision], number: int) -> Revision:
     raise NotFound(f"no revision {number} is kept: there are {known}", Code.UNKNOWN_REVISION)
 
 
-def last_served(revisions: Revisions) -> Revision:
-    """The newest before the current one that served; raises `nothing-to-undo`."""
-    for each in reversed(revisions[:-1]):
-        if each.state is RevisionState.SERVED:
-            return each
+def last_served(revisions: Revisions) -> Revision | None:
+    """The newest before the current one that served; None: none did."""
+    served = (each for each in revisions[:-1] if each.state is RevisionState.SERVED)
+    return max(served, key=lambda each: each.number, default=None)
+
+
+def to_undo_to(revisions: Revisions) -> Revision:
+    """Likewise; raises `nothing-to-undo`."""
+    if found := last_served(revisions):
+        return found
     raise PenstockError(
         "no earlier revision served: there is nothing to go back to", Code.NOTHING_TO_UNDO
     )

@@ -55,7 +55,8 @@ def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
     serves = tuple(r for r in serving(view, deployment) if _runs(view, r))
     updated = [r for r in serves if is_current(deployment, r)]
     wanted = deployment.spec.replicas
-    done = len(updated) == wanted == len(live)
+    failed = deployment.revision.state is RevisionState.FAILED
+    done = len(updated) == wanted == len(live) and not failed
     message = "" if done else _message(view, deployment, live, len(serves))
     phase = _phase(wanted, len(serves), live, done=done)
     now = deployment.revision
@@ -85,6 +86,11 @@ def _phase(wanted: int, ready: int, live: list[Replica], *, done: bool) -> Deplo
 def _message(view: ClusterView, deployment: Deployment, live: list[Replica], ready: int) -> str:
     if view.held:
         return f"this head holds still: {view.held.removesuffix(f': {ADVICE}')}"
+    if deployment.revision.state is RevisionState.FAILED:
+        return (
+            f"revision {deployment.revision.number} failed, revision {deployment.target.number}"
+            f" goes on: {deployment.revision.cause}"
+        )
     newest_first = sorted(live, key=lambda r: r.generation, reverse=True)
     for replica in newest_first:
         if replica.state in (ReplicaState.FAILED, ReplicaState.BACKOFF):

@@ -247,7 +247,7 @@ def _is_known_of(view: ClusterView, replica: Replica) -> bool:
 
 
 def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRoute:
-    spec = deployment.spec
+    spec, target = deployment.spec, deployment.target
     replicas = list(view.replicas_for(deployment))
     lengths = [r.status.max_model_len for r in replicas]
     managed = _is_managed(deployment, replicas)
@@ -255,7 +255,8 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         DeploymentRoute,
         deployment,
         spec,
-        spec.template,
+        target.template,
+        template_digest=target.template_digest,
         base_family=_family(deployment, replicas),
         created=int(deployment.created_at.timestamp()),
         max_model_len=min((length for length in lengths if length), default=0),
@@ -267,20 +268,20 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         ),
         prospect=prospect_of(view, deployment),
         managed=managed,
-        without_tools=not spec.template.calls_tools,
+        without_tools=not target.template.calls_tools,
         budget_used_up=bool(spec.budgets) and spec.name in view.spending.used_up,
         budget_resets_at_ms=view.spending.resets_at_ms if spec.budgets else 0,
-        prices=spec.all_prices if managed == spec.template.is_managed else Prices(),
+        prices=spec.all_prices if managed == target.template.is_managed else Prices(),
     )
 
 
 def _family(deployment: Deployment, replicas: Iterable[Replica]) -> str:
     """Which adapters may be asked for. None while replicas of an earlier model serve, on which
     those of this one would be the wrong weights; none of a deployment without room for any."""
-    template = deployment.spec.template
+    template = deployment.target.template
     earlier = any(
         r.generation < deployment.model_generation
-        and r.template_digest != deployment.template_digest
+        and r.template_digest != deployment.target.template_digest
         and r.state is not ReplicaState.PENDING
         for r in replicas
     )
@@ -290,10 +291,10 @@ def _family(deployment: Deployment, replicas: Iterable[Replica]) -> str:
 def _is_managed(deployment: Deployment, replicas: Iterable[Replica]) -> bool:
     """Not while replicas of an earlier template serve: they may have engines."""
     earlier = any(
-        r.state is ReplicaState.READY and r.template_digest != deployment.template_digest
+        r.state is ReplicaState.READY and r.template_digest != deployment.target.template_digest
         for r in replicas
     )
-    return deployment.spec.template.is_managed and not earlier
+    return deployment.target.template.is_managed and not earlier
 
 
 def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
