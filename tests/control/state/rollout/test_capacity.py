@@ -141,3 +141,14 @@ def test_what_a_plan_places_it_takes() -> None:
     capacity.take(*found)
     assert capacity.find(wanting()) is None
     assert capacity.is_full(wanting())
+
+
+def test_a_change_that_waits_for_an_accelerator_says_what_would_help() -> None:
+    deployment = wanting(1)
+    old = holding("r0", "a", "a-gpu0", digest="old")
+    view = ClusterView().with_deployment(deployment).with_node(machine("a", 1)).with_replica(old)
+    told = status_of(view, deployment).message
+    assert told == (
+        "revision 1 waits: no node has 1 free accelerator for one more replica;"
+        " update.max_unavailable=1 lets one be taken down first"
+    )

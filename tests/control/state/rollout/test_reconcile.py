@@ -392,4 +392,4 @@ def test_going_back_keeps_the_replicas_that_are_still_of_it() -> None:
     other = view.deployments[MINI]
     view = specified(view, other, back.spec, NOON)
     assert [d for d in plan(view, NOON, DEADLINES) if not isinstance(d, Settle)] == []
-    assert [each.number for each in view.deployments[MINI].revisions] == [2, 3]
+    assert [each.number for each in view.deployments[MINI].revisions] == [1, 2, 3]

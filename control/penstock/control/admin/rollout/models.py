@@ -91,7 +91,9 @@ class RolloutModel(Shown):
     state: RevisionState
     ready: int = Field(description="replicas of it that serve")
     old: int = Field(description="replicas of others that are still there")
-    cause: str = Field(description="why the last attempt at a replica came to nothing")
+    cause: str = Field(
+        description="why it, or the one whose place it took by itself, does not get on"
+    )
 
 
 class StatusModel(Shown):

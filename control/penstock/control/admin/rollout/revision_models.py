@@ -29,6 +29,8 @@ class RevisionModel(Shown):
     at: datetime
     by: str = Field(description="the name of a token; empty: older than what is kept")
     reason: str
+    cause: str = Field(description="why it failed")
+    undoes: int = Field(description="the revision that failed, whose place it took; 0: none")
 
     @classmethod
     def of(cls, deployment: Deployment, revision: Revision) -> RevisionModel:

@@ -30,10 +30,9 @@ def follow(head: Head, deployment: DeploymentModel) -> None:
     with _shown(deployment.name) as show:
         last = head.ask(lambda admin: _followed(admin, deployment, wanted.revision, show))
     told = last.status.rollout
-    if told is not None and told.revision == wanted.revision:
+    if told is not None and told.revision == wanted.revision and is_done(last):
         return typer.echo(_done(last, told), err=True)
-    why = f": {told.cause}" if told and told.cause else ""
-    typer.echo(f"{last.name}: another revision took the place of {wanted.revision}{why}", err=True)
+    typer.echo(f"{last.name}: {_undone(last, wanted.revision)}", err=True)
     return finish(1)
 
 
@@ -48,6 +47,8 @@ async def _followed(
         told = deployment.status.rollout
         if told is None or told.revision != revision or is_done(deployment):
             return deployment
+        if told.state is RevisionState.FAILED:
+            return deployment
         await asyncio.sleep(EVERY.total_seconds())
         found = await admin.deployment(deployment.name)
         if found is None:
@@ -61,6 +62,14 @@ def is_done(deployment: DeploymentModel) -> bool:
     if told is None or told.old or told.ready != wanted:
         return False
     return told.state is RevisionState.SERVED or not wanted
+
+
+def _undone(deployment: DeploymentModel, revision: int) -> str:
+    told = deployment.status.rollout
+    if told is None or told.revision == revision:
+        return deployment.status.message
+    why = f": {told.cause}" if told.cause else ""
+    return f"revision {told.revision} took the place of {revision}{why}"
 
 
 def _done(deployment: DeploymentModel, told: RolloutModel) -> str:

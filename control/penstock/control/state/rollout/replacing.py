@@ -114,8 +114,8 @@ def _placed(
     """As many as may run beside the others, and load at once."""
     surge = deployment.spec.rollout.update.max_surge
     running = len(fleet.current) + len(fleet.old) + fleet.stopping
-    room = fleet.wanted + surge - running
-    for _ in range(min(room, max(surge, 1) - _loading(fleet), fleet.wanted - len(fleet.current))):
+    more = fleet.wanted + surge - running
+    for _ in range(min(more, max(surge, 1) - _loading(fleet), fleet.wanted - len(fleet.current))):
         if not (found := capacity.find(deployment, avoid)):
             return
         capacity.take(*found)

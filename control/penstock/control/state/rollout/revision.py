@@ -80,7 +80,7 @@ def begun(
     so that `keep` remain in all."""
     others: list[Revision] = []
     for each in reversed(past):
-        if each.template_digest not in {made.digest, *(o.template_digest for o in others)}:
+        if each.template_digest not in {other.template_digest for other in others}:
             others.insert(0, each)
     new = Revision(
         past[-1].number + 1 if past else 1,
@@ -102,9 +102,11 @@ def _left(revision: Revision) -> Revision:
 
 
 def served(revisions: Revisions) -> Revisions:
-    """The revisions once all replicas that are wanted run the current one, and are ready."""
+    """The revisions once all replicas that are wanted run the current one, and are ready. An
+    earlier one of the same template is not needed any more."""
     *others, current = revisions
-    return (*others, replace(current, state=RevisionState.SERVED))
+    kept = (each for each in others if each.template_digest != current.template_digest)
+    return (*kept, replace(current, state=RevisionState.SERVED))
 
 
 def failed(revisions: Revisions, cause: str) -> Revisions:
@@ -124,13 +126,14 @@ def revision_of(revisions: Sequence[Revision], number: int) -> Revision:
 
 def last_served(revisions: Revisions) -> Revision | None:
     """The newest before the current one that served; None: none did."""
-    served = (each for each in revisions[:-1] if each.state is RevisionState.SERVED)
-    return max(served, key=lambda each: each.number, default=None)
+    return next((r for r in reversed(revisions[:-1]) if r.state is RevisionState.SERVED), None)
 
 
 def to_undo_to(revisions: Revisions) -> Revision:
-    """Likewise; raises `nothing-to-undo`."""
-    if found := last_served(revisions):
+    """The newest of another template that served; raises `nothing-to-undo`."""
+    *others, current = revisions
+    differ = [each for each in others if each.template_digest != current.template_digest]
+    if found := last_served((*differ, current)):
         return found
     raise PenstockError(
         "no earlier revision served: there is nothing to go back to", Code.NOTHING_TO_UNDO

@@ -34,7 +34,7 @@ class Rollout:
     state: RevisionState
     ready: int  # replicas of it that serve
     old: int  # live replicas of others
-    cause: str  # why the last attempt at one came to nothing; empty: none did
+    cause: str  # why it, or the one whose place it took by itself, does not get on; empty: it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,13 @@ def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
     phase = _phase(wanted, len(serves), live, done=done)
     now = deployment.revision
     old = sum(not is_current(deployment, r) for r in live)
-    rollout = Rollout(now.number, now.state, len(updated), old, deployment.trouble)
+    rollout = Rollout(now.number, now.state, len(updated), old, _cause(deployment))
     return DeploymentStatus(phase, wanted, len(serves), len(updated), message, rollout)
+
+
+def _cause(deployment: Deployment) -> str:
+    undone = (r.cause for r in deployment.revisions if r.number == deployment.revision.undoes)
+    return deployment.trouble or next(undone, "")
 
 
 def _runs(view: ClusterView, replica: Replica) -> bool:
@@ -101,10 +106,26 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica], rea
         return deployment.trouble
     if not any(map(takes_more, view.nodes.values())):
         return _no_node(view)
+    if stuck := _without_surge(view, deployment, live):
+        return stuck
     missing = deployment.spec.replicas - ready
     if len(live) < deployment.spec.replicas and Capacity(view).find(deployment) is None:
         return f"waiting for room: {_needs(view, deployment)}"
     return f"waiting for {missing} of {deployment.spec.replicas} replicas" if missing > 0 else ""
+
+
+def _without_surge(view: ClusterView, deployment: Deployment, live: list[Replica]) -> str:
+    """Why no replica of the current revision is begun, where that is for want of accelerators."""
+    current = [r for r in live if is_current(deployment, r)]
+    allowed = deployment.spec.rollout.update.max_unavailable
+    if len(current) == len(live) or allowed or len(live) < deployment.spec.replicas:
+        return ""
+    if any(r.state is not ReplicaState.READY for r in current) or Capacity(view).find(deployment):
+        return ""
+    return (
+        f"revision {deployment.revision.number} waits: {_needs(view, deployment)} for one more"
+        " replica; update.max_unavailable=1 lets one be taken down first"
+    )
 
 
 def _no_node(view: ClusterView) -> str:
