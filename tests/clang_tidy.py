@@ -1,10 +1,10 @@
-"""clang-tidy over our own C++ (not the tests), as many batches at a time as there are cores.
+"""clang-tidy over our own C++ (not the tests), as many folders at a time as there are cores.
 
-A folder's files are read in batches, as one text, since the headers that they share take four
-fifths of the time. Where something is found, or two files have one name for different things, the
-files that it is told of are read again apart from the others, down to single ones: what counts is
-what is told of a file by itself. What includes pybind11 is left out: it is compiled only where
-Python builds the extension.
+A folder's files are read as one text, since the headers that they share take four fifths of the
+time. Where something is found, or two files have one name for different things, the files that it
+is told of are read again apart from the others, down to single ones: what counts is what is told of
+a file by itself. What includes pybind11 is left out: it is compiled only where Python builds the
+extension.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ ROOMS = {
     "evals/native": "build/evals-tidy",
 }
 NEEDS_PYTHON = ("module.cc", "python_writes.cc")
-AT_ONCE = 10
 CLANG_TIDY = ("clang-tidy", "--quiet", "--extra-arg=-Wno-unknown-warning-option", "-p")
 Batch = list[Path]
 
@@ -49,12 +48,11 @@ def batches(sources: str) -> list[Batch]:
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", f"{sources}/*.cc"]
     names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     paths = sorted(ROOT / name for name in names.splitlines())
-    found: list[Batch] = []
-    for _, folder in groupby((p for p in paths if p.name not in NEEDS_PYTHON), lambda p: p.parent):
-        files = list(folder)
-        pieces = -(-len(files) // AT_ONCE)
-        found += [files[piece::pieces] for piece in range(pieces)]
-    return found
+    wanted = [path for path in paths if path.name not in NEEDS_PYTHON]
+    programs = [path for path in wanted if path.name.endswith("main.cc")]  # no two in one text
+    others = (path for path in wanted if path not in programs)
+    folders = [list(folder) for _, folder in groupby(others, lambda path: path.parent)]
+    return folders + [[program] for program in programs]
 
 
 class Room:
