@@ -12,19 +12,20 @@ from pydantic import BaseModel, ValidationError
 from penstock.control.admin.refusals import place, refusal
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.declared.fields import grouped, named
-from penstock.control.declared.listing import typed
+from penstock.control.declared.listing import json_of, typed
 from penstock.control.errors import invalid_setting
 from penstock.control.state.rollout.deployment import DeploymentSpec
 
 M = TypeVar("M", bound=BaseModel)
 CANARY = "canary"
 DEGRADE = "degrade"
+UPDATE = "update"
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     """The settings that are named, with values that they can have. Raises `invalid-setting`."""
     said = pairs(words, "setting", "max_queued=100")
-    special: dict[str, Callable[[str], Any]] = {CANARY: _canary, DEGRADE: _degrade}
+    special: dict[str, Callable[[str], Any]] = {CANARY: _canary, DEGRADE: _degrade, UPDATE: json_of}
     parsed = grouped(values_of(said, DeploymentSpec, **special))
     return checked(SettingsModel, parsed).model_dump(exclude_unset=True)
 
@@ -63,12 +64,22 @@ def _told(kind: type[BaseModel], error: ValidationError) -> Iterator[str]:
     """What is wrong with each, and at the end what there is where a name is none."""
     unknown = False
     for each in error.errors():
-        here = each["type"] == "extra_forbidden" and len(each["loc"]) == 1
+        here = each["type"] == "extra_forbidden"
         unknown |= here
         message = "there is no such key" if here else refusal(each)
         yield f"{place(each['loc'])}: {message}"
     if unknown:
-        yield f"there are {', '.join(kind.model_fields)}"
+        yield f"there are {', '.join(_keys(kind))}"
+
+
+def _keys(kind: type[BaseModel]) -> Iterator[str]:
+    """What there is to set, with what is inside of objects by its own name."""
+    for name, field in kind.model_fields.items():
+        inside = field.annotation
+        if isinstance(inside, type) and issubclass(inside, BaseModel):
+            yield from (f"{name}.{key}" for key in _keys(inside))
+        else:
+            yield name
 
 
 def _degrade(text: str) -> Any:

@@ -106,8 +106,13 @@ def test_a_draining_replica_is_stopped_when_every_gateway_routes_without_it_or_t
     there = replace(behind, report=GatewayReport(NOON, 3))
     assert calls(view.with_gateway(there), NOON, DEADLINES) == stop
     assert calls(view.with_gateway(replace(behind, reporting=False)), NOON, DEADLINES) == stop
+    adopted = Gateway("g", GatewayState.READY)  # by a head that was just started
+    assert calls(view.with_gateway(adopted), NOON, DEADLINES) == []
+    ended = replace(adopted, state=GatewayState.BACKOFF)
+    assert calls(view.with_gateway(ended), NOON, DEADLINES) == stop
     late = NOON + DEADLINES.leave_grace
-    assert calls(view.with_gateway(behind), late, DEADLINES) == stop
+    for each in (behind, adopted):
+        assert calls(view.with_gateway(each), late, DEADLINES) == stop
 
 
 def test_scaling_down_drains_those_that_do_not_serve_first() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from penstock.control.state.cluster import ClusterView
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.replica import LIVE, NodeId, NodeState, Replica, ReplicaState
 from penstock.control.state.fleet.serving import SOUND, is_current, proven, serving
 from penstock.control.state.rollout.actions import (
@@ -249,10 +249,15 @@ def _may_stop(view: ClusterView, replica: Replica, now: datetime, deadlines: Dea
     if now - replica.since >= deadlines.leave_grace:
         return True
     return all(
-        g.report.snapshot_version >= first_without
+        g.report.snapshot_version >= first_without if g.reporting and g.report else not _serves(g)
         for g in view.gateways.values()
-        if g.reporting and g.report
     )
+
+
+def _serves(gateway: Gateway) -> bool:
+    """Whether it may route by what another head told it: a head that was just started has adopted
+    it, and has not heard it yet."""
+    return gateway.state in (GatewayState.READY, GatewayState.UNRESPONSIVE)
 
 
 def _node_ready(view: ClusterView, replica: Replica) -> bool:

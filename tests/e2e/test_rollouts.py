@@ -1,0 +1,50 @@
+"""Changes of what replicas are made of, under traffic: nobody is refused, what fails goes back."""
+
+from __future__ import annotations
+
+from tests.e2e.rollouts import changed, revisions, rolled_out, sessions, without_aliases
+from tests.e2e.system import System
+
+FAST = {"update": {"min_ready_ms": 500}}
+
+
+async def test_a_change_and_its_undo_cost_no_request_also_where_the_head_is_killed(
+    two_simulated: System,
+) -> None:
+    system = two_simulated
+    system.change("PATCH", "deployments/sim/settings", FAST)
+    before = await rolled_out(system, "sim", within=30)
+    async with sessions(system, "sim", 20) as talking:
+        spec = system.admin("deployments/sim")["spec"]
+        changed(system, "sim", engine_args={**spec["engine_args"], "tokens_per_second": "400"})
+        system.kill(system.pid_of("head"))
+        told = await rolled_out(system, "sim", within=60)
+        assert (told["revision"], told["state"]) == (before["revision"] + 1, "served")
+        system.change("POST", "deployments/sim/rollback")
+        system.kill(system.pid_of("head"))
+        told = await rolled_out(system, "sim", within=60)
+        assert (told["revision"], told["state"]) == (before["revision"] + 2, "served")
+    assert talking.failures == []
+    assert talking.answers > 40
+    assert system.admin("deployments/sim")["spec"]["engine_args"] == spec["engine_args"]
+
+
+async def test_a_revision_that_its_engine_refuses_is_rolled_back_without_a_lost_request(
+    two_simulated: System,
+) -> None:
+    system = two_simulated
+    system.change("PATCH", "deployments/sim/settings", FAST)
+    without_aliases(system, "sim")
+    before = await rolled_out(system, "sim", within=30)
+    spec = system.admin("deployments/sim")["spec"]
+    kept = {replica["pid"] for replica in system.replicas()}
+    async with sessions(system, "sim", 20) as talking:
+        changed(system, "sim", engine="vllm", model="/no/such/model", engine_args={})
+        told = await rolled_out(system, "sim", within=60)
+    assert talking.failures == []
+    assert "there is no directory /no/such/model" in told["cause"]
+    back, bad, *_ = revisions(system, "sim")
+    assert (bad["number"], bad["state"]) == (before["revision"] + 1, "failed")
+    assert (back["by"], back["undoes"]) == ("penstock", bad["number"])
+    assert system.admin("deployments/sim")["spec"] == spec
+    assert {replica["pid"] for replica in system.replicas()} == kept
