@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.control.state.fleet.replica import NodeId, NodeState, ReplicaState
+from penstock.control.state.rollout.deployment import paused, resumed
 from penstock.control.state.rollout.revision import RevisionState
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.rollout.update import OnFailure, RolloutSettings, Update
@@ -124,6 +125,39 @@ def test_a_revision_that_fails_where_that_is_to_pause_leaves_the_last_one_on() -
         cluster.settle()
         assert cluster.ready_models() == ["fixed"] * 4
         assert status_of(cluster.view, cluster.view.deployments[MINI]).message == ""
+
+
+def test_a_rollout_that_is_paused_stays_where_it_is_and_goes_on_when_it_is_told_to() -> None:
+    with serving_cluster(replicas=3) as (cluster, laws):
+        cluster.put(spec(replicas=3, model="b"))
+        while sorted(cluster.ready_models()) != ["a", "a", "a", "b"]:
+            laws.run(1)
+        cluster.change(lambda known, now: paused(known, now))
+        laws.run(60)
+        assert sorted(cluster.ready_models()) == ["a", "a", "a", "b"]
+        told = status_of(cluster.view, cluster.view.deployments[MINI])
+        assert (told.rollout.ready, told.rollout.old, told.rollout.paused) == (1, 3, True)
+        assert told.message.startswith("the rollout of revision 2 is paused: `penstock rollout")
+        known = cluster.view.deployments[MINI]
+        cluster.put(replace(known.spec, replicas=5))
+        laws.run(60)
+        assert sorted(cluster.ready_models()) == ["a", "a", "a", "a", "b"]
+        cluster.change(lambda known, now: resumed(known, now))
+        cluster.settle()
+        assert cluster.ready_models() == ["b"] * 5
+        assert cluster.view.deployments[MINI].revision.state is RevisionState.SERVED
+
+
+def test_a_revision_that_failed_is_tried_once_more_when_it_is_resumed() -> None:
+    with serving_cluster(replicas=2) as (cluster, laws):
+        pausing = RolloutSettings(Update(min_ready_ms=5000, on_failure=OnFailure.PAUSE))
+        cluster.put(replace(spec(replicas=2, model=BROKEN), rollout=pausing))
+        laws.run(60)
+        cluster.change(lambda known, now: resumed(known, now))
+        assert cluster.view.deployments[MINI].revision.is_rolling_out
+        laws.run(60)
+        assert cluster.view.deployments[MINI].revision.state is RevisionState.FAILED
+        assert cluster.ready_models() == ["a"] * 2
 
 
 def test_where_nothing_served_before_a_revision_is_tried_again() -> None:

@@ -29,6 +29,7 @@ from penstock.control.state.fleet.replica import (
     Resources,
 )
 from penstock.control.state.rollout.deployment import (
+    Deployment,
     DeploymentName,
     DeploymentSpec,
     changed,
@@ -115,6 +116,15 @@ class SimulatedCluster:
             self.models_of.setdefault(uid, set()).add(spec.template.model)
             made = changed(known, spec, now) if known else created(spec, now, uid=uid)
             return view.with_deployment(made)
+
+        self._apply(step)
+
+    def change(self, make: Callable[[Deployment, datetime], Deployment]) -> None:
+        """Changes the one deployment otherwise than by its spec."""
+
+        def step(view: ClusterView) -> ClusterView:
+            (known,) = view.deployments.values()
+            return view.with_deployment(make(known, self._wall.now()))
 
         self._apply(step)
 

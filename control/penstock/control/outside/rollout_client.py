@@ -32,6 +32,14 @@ class RolloutClient(AdminTransport):
         """Replaces every replica by a new one of the same template."""
         return await self._changed(name, "restart", reason)
 
+    async def pause(self, name: str, *, reason: str = "") -> DeploymentModel:
+        """Stops a rollout where it is."""
+        return await self._changed(name, "pause", reason)
+
+    async def resume(self, name: str, *, reason: str = "") -> DeploymentModel:
+        """Goes on with a rollout that was paused, or has failed."""
+        return await self._changed(name, "resume", reason)
+
     async def _changed(self, name: str, verb: str, reason: str, **more: Any) -> DeploymentModel:
         path = f"/deployments/{quote(name)}/{verb}"
         reply = await self.call("POST", path, headers=reason_header(reason), **more)

@@ -75,6 +75,16 @@ async def test_a_restart_is_a_revision_of_the_same_digest(admin: Admin) -> None:
     assert told["status"]["rollout"]["revision"] == 3
 
 
+async def test_a_rollout_is_paused_and_goes_on(admin: Admin) -> None:
+    told = (await admin.client.post(f"{URL}/pause")).json()
+    assert told["status"]["rollout"]["paused"]
+    again = (await admin.client.post(f"{URL}/pause")).json()
+    assert again["generation"] == told["generation"]
+    gone_on = (await admin.client.post(f"{URL}/resume")).json()
+    assert not gone_on["status"]["rollout"]["paused"]
+    assert gone_on["generation"] == told["generation"] + 1
+
+
 async def test_what_is_tried_changes_nothing(admin: Admin) -> None:
     before = (await admin.client.get(f"{URL}/revisions")).json()
     for verb in ("rollback", "restart"):
@@ -84,7 +94,7 @@ async def test_what_is_tried_changes_nothing(admin: Admin) -> None:
 
 
 async def test_an_undo_of_what_somebody_changed_meanwhile_is_refused(admin: Admin) -> None:
-    for verb in ("rollback", "restart"):
+    for verb in ("rollback", "restart", "pause", "resume"):
         stale = await admin.client.post(f"{URL}/{verb}", headers={"if-match": "1"})
         assert_problem(stale, 412, "read it again")
 
@@ -98,7 +108,7 @@ async def test_where_nothing_served_there_is_nothing_to_undo(admin: Admin) -> No
 async def test_a_viewer_may_look_and_not_undo(admin: Admin) -> None:
     viewer = await admin.headers(Role.VIEWER)
     assert (await admin.client.get(f"{URL}/revisions", headers=viewer)).status_code == 200
-    for verb in ("rollback", "restart"):
+    for verb in ("rollback", "restart", "pause", "resume"):
         reply = await admin.client.post(f"{URL}/{verb}", headers=viewer)
         assert_problem(reply, 403, "role viewer")
 

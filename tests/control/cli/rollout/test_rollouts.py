@@ -52,8 +52,19 @@ def test_status_without_waiting_says_how_far_it_has_come(asked_head: AskedHead) 
     assert told.stdout.startswith("mini: revision 1 rolling out, 0 of 1 ready: no node is ready")
 
 
+def test_a_paused_rollout_is_not_waited_for(asked_head: AskedHead) -> None:
+    asked_head.run(*DEPLOY, "--model", "m")
+    served(asked_head)
+    asked_head.run("deploy", "mini", "--engine-arg", "ttft_ms=2")
+    assert asked_head.run("rollout", "pause", "mini").exit_code == 0
+    told = asked_head.run("rollout", "status", "mini")
+    assert told.exit_code == 1
+    assert "is paused: `penstock rollout resume mini` goes on" in told.stderr
+    assert asked_head.run("rollout", "resume", "mini").stdout.startswith("mini: revision 2 rolling")
+
+
 def test_what_is_not_there_is_one_line(asked_head: AskedHead) -> None:
-    for verb in ("status", "history", "undo", "restart"):
+    for verb in ("status", "history", "undo", "restart", "pause", "resume"):
         told = asked_head.run("rollout", verb, "nobody")
         assert told.exit_code == 1
         assert told.stderr.startswith(f"penstock rollout {verb}: error: no deployment 'nobody'")

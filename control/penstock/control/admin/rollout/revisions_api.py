@@ -22,7 +22,7 @@ from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.reason import Reason
 from penstock.control.admin.rollout.revision_models import RevisionModel, RollbackModel
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.rollout.deployment import Deployment, restarted
+from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
 from penstock.control.state.rollout.placing import specified, tried_anew
 from penstock.control.state.rollout.revision import Origin, revision_of, to_undo_to
 from penstock.control.store.store import Author
@@ -41,6 +41,8 @@ class RevisionsApi:
         router.get("/revisions/{number}")(self.get_revision)
         router.post("/rollback")(self.roll_back)
         router.post("/restart")(self.restart)
+        router.post("/pause")(self.pause)
+        router.post("/resume")(self.resume)
         return router
 
     async def list_revisions(self, name: str, _: Viewer) -> list[RevisionModel]:
@@ -95,6 +97,41 @@ class RevisionsApi:
             return tried_anew(view, restarted(known, now, origin))
 
         author = author_of(caller, f"restart deployment {name}", reason)
+        return await self._changed(name, step, author, response, if_match, dry_run=dry_run)
+
+    async def pause(
+        self,
+        name: str,
+        caller: Setter,
+        response: Response,
+        reason: Reason = "",
+        if_match: IfMatch = None,
+        dry_run: DryRun = False,
+    ) -> DeploymentModel:
+        """Stops a rollout where it is: what runs stays, and what is missing is made of the last
+        revision that served."""
+
+        def step(view: ClusterView, known: Deployment, now: datetime) -> ClusterView:
+            return view.with_deployment(paused(known, now))
+
+        author = author_of(caller, f"pause the rollout of {name}", reason)
+        return await self._changed(name, step, author, response, if_match, dry_run=dry_run)
+
+    async def resume(
+        self,
+        name: str,
+        caller: Setter,
+        response: Response,
+        reason: Reason = "",
+        if_match: IfMatch = None,
+        dry_run: DryRun = False,
+    ) -> DeploymentModel:
+        """Goes on with a rollout that was paused; tries a revision that failed once more."""
+
+        def step(view: ClusterView, known: Deployment, now: datetime) -> ClusterView:
+            return tried_anew(view, resumed(known, now))
+
+        author = author_of(caller, f"resume the rollout of {name}", reason)
         return await self._changed(name, step, author, response, if_match, dry_run=dry_run)
 
     async def _changed(

@@ -47,7 +47,7 @@ async def _followed(
         told = deployment.status.rollout
         if told is None or told.revision != revision or is_done(deployment):
             return deployment
-        if told.state is RevisionState.FAILED:
+        if told.state is RevisionState.FAILED or told.paused:
             return deployment
         await asyncio.sleep(EVERY.total_seconds())
         found = await admin.deployment(deployment.name)

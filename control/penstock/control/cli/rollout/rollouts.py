@@ -18,7 +18,7 @@ from penstock.control.errors import Code, NotFound
 rollout = typer.Typer(
     name="rollout",
     no_args_is_help=True,
-    help="What replicas are made of: history, undo, restart, status.",
+    help="What replicas are made of: history, undo, restart, pause, resume, status.",
 )
 
 COLUMNS = ("revision", "state", "model", "settings", "at", "by", "reason")
@@ -79,6 +79,24 @@ def restart(head: Head, name: Name, reason: Reason = "", wait: Wait = False) -> 
     """
     made = head.ask(lambda admin: admin.restart(name, reason=reason))
     _say(head, made, wait=wait)
+
+
+@verb(rollout, "pause")
+def pause(head: Head, name: Name, reason: Reason = "") -> None:
+    """Stop a change of a deployment where it is; what runs stays.
+
+    Example: penstock rollout pause mini
+    """
+    _say(head, head.ask(lambda admin: admin.pause(name, reason=reason)), wait=False)
+
+
+@verb(rollout, "resume")
+def resume(head: Head, name: Name, reason: Reason = "", wait: Wait = False) -> None:
+    """Go on with a change that was paused, or try one that failed once more.
+
+    Example: penstock rollout resume mini --wait
+    """
+    _say(head, head.ask(lambda admin: admin.resume(name, reason=reason)), wait=wait)
 
 
 def _say(head: Head, made: DeploymentModel, *, wait: bool) -> None:

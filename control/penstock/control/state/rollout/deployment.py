@@ -25,6 +25,7 @@ from penstock.control.state.rollout.revision import (
     begun,
     failed,
     last_served,
+    tried_again,
 )
 from penstock.control.state.rollout.template import Template, check_template, template_digest
 from penstock.control.state.rollout.update import OnFailure, RolloutSettings
@@ -123,6 +124,7 @@ class Deployment:
     bindings: tuple[AdapterBinding, ...] = ()  # of an older head, that are not registered yet
     revisions: tuple[Revision, ...] = setting("", (), form=REVISIONS)  # oldest first
     restart_generation: int = 0  # replicas of an older one are outgoing, whatever their template
+    paused: bool = False  # its rollout: no replica takes another's place for another revision
 
     @property
     def revision(self) -> Revision:
@@ -131,11 +133,11 @@ class Deployment:
 
     @property
     def target(self) -> Revision:
-        """What its replicas are to be made of: the last revision, or where that has failed, the
-        last before it that served."""
-        if self.revision.state is not RevisionState.FAILED:
-            return self.revision
-        return last_served(self.revisions) or self.revision
+        """What its replicas are to be made of: the last revision, or where that has failed or is
+        paused on its way, the last before it that served."""
+        current = self.revision
+        stays = current.state is RevisionState.FAILED or (self.paused and current.is_rolling_out)
+        return (last_served(self.revisions) if stays else None) or current
 
     def revision_number(self, digest: str) -> int:
         """The newest revision of a template; 0: none that is kept."""
@@ -174,12 +176,8 @@ def changed(
     )
     if spec.template == old.template:  # its digest may be an older head's, who knew other fields
         return deployment
-    same_model = spec.template.family == old.template.family
-    return replace(
-        _revised(deployment, template_digest(spec.template), now, origin),
-        model_generation=deployment.model_generation if same_model else deployment.generation,
-        load_ms=0,
-    )
+    revised = _revised(deployment, template_digest(spec.template), now, origin)
+    return replace(revised, load_ms=0)
 
 
 def restarted(deployment: Deployment, now: datetime, origin: Origin) -> Deployment:
@@ -189,6 +187,30 @@ def restarted(deployment: Deployment, now: datetime, origin: Origin) -> Deployme
         deployment, generation=generation, restart_generation=generation, updated_at=now
     )
     return _revised(deployment, deployment.template_digest, now, origin)
+
+
+def paused(deployment: Deployment, now: datetime) -> Deployment:
+    """The next generation, whose rollout goes no further; the same one where it is paused."""
+    if deployment.paused:
+        return deployment
+    generation = deployment.generation + 1
+    return replace(deployment, paused=True, generation=generation, updated_at=now)
+
+
+def resumed(deployment: Deployment, now: datetime) -> Deployment:
+    """The next generation, whose rollout goes on, or is tried once more where it had failed; the
+    same one where it does."""
+    failed_before = deployment.revision.state is RevisionState.FAILED
+    if not deployment.paused and not failed_before:
+        return deployment
+    return replace(
+        deployment,
+        paused=False,
+        revisions=tried_again(deployment.revisions),
+        trouble="",
+        generation=deployment.generation + 1,
+        updated_at=now,
+    )
 
 
 def after_failure(deployment: Deployment, cause: str, now: datetime) -> Deployment:
@@ -231,6 +253,7 @@ def _revised(
     nothing of this one."""
     spec = deployment.spec
     made = Made(spec.template, digest, deployment.generation)
+    same_model = deployment.revision.template.family == spec.template.family
     revisions = begun(
         deployment.revisions, made, now, origin, keep=spec.rollout.revision_limit, undoes=undoes
     )
@@ -238,6 +261,7 @@ def _revised(
         deployment,
         template_digest=digest,
         template_generation=deployment.generation,
+        model_generation=deployment.model_generation if same_model else deployment.generation,
         revisions=revisions,
         trouble="",
         tries=0,

@@ -14,7 +14,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Evidence, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_current
 from penstock.control.state.rollout.deployment import Deployment
-from penstock.control.state.rollout.revision import RevisionState, last_served
+from penstock.control.state.rollout.revision import last_served
 
 # Processes in a row that ended by themselves.
 CRASH_LOOP = 3
@@ -26,7 +26,7 @@ def cause_of_failure(
     """Why the revision is to be given up; empty: it is not. `ready`: what a replica has from its
     start to ready, where the deployment says nothing."""
     revision = deployment.revision
-    if revision.state is not RevisionState.ROLLING_OUT or revision.undoes:
+    if not revision.is_rolling_out or revision.undoes or deployment.paused:
         return ""
     if last_served(deployment.revisions) is None:
         return ""

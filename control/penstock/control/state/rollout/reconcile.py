@@ -99,25 +99,11 @@ def _converge(
     deadlines: Deadlines,
 ) -> Iterator[Decision]:
     name, wanted = deployment.spec.name, deployment.spec.replicas
-    live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
-    reasons = {r.id: outgoing(view, deployment, r, now, deadlines) for r in live}
     served = serving(view, deployment)
-    fleet = Fleet(
-        wanted=wanted,
-        current=[r for r in live if not reasons[r.id]],
-        old=[r for r in live if reasons[r.id]],
-        reasons=reasons,
-        served=frozenset(r.id for r in served),
-        updated=frozenset(r.id for r in live if not is_current(deployment, r)),
-        stopping=sum(
-            1
-            for r in view.replicas_for(deployment)
-            if r.state is ReplicaState.DRAINING
-            and _node_ready(view, r)
-            and now - r.since < deadlines.stopped
-        ),
-    )
-    yield from _drain_surplus(fleet, capacity)
+    fleet = _fleet(view, deployment, served, now, deadlines)
+    stopped = deployment.paused and deployment.target is not deployment.revision
+    surge = deployment.spec.rollout.update.max_surge if stopped else 0
+    yield from _drain_surplus(fleet, capacity, surge)
     avoid = _troubled_nodes(view, deployment)
     if fleet.old:
         yield from replacements(deployment, fleet, capacity, avoid, now, deadlines)
@@ -131,11 +117,37 @@ def _converge(
         yield Settle(name)
 
 
+def _fleet(
+    view: ClusterView,
+    deployment: Deployment,
+    served: Sequence[Replica],
+    now: datetime,
+    deadlines: Deadlines,
+) -> Fleet:
+    live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
+    reasons = {r.id: outgoing(view, deployment, r, now, deadlines) for r in live}
+    return Fleet(
+        wanted=deployment.spec.replicas,
+        current=[r for r in live if not reasons[r.id]],
+        old=[r for r in live if reasons[r.id]],
+        reasons=reasons,
+        served=frozenset(r.id for r in served),
+        updated=frozenset(r.id for r in live if not is_current(deployment, r)),
+        stopping=sum(
+            1
+            for r in view.replicas_for(deployment)
+            if r.state is ReplicaState.DRAINING
+            and _node_ready(view, r)
+            and now - r.since < deadlines.stopped
+        ),
+    )
+
+
 def _is_unsettled(deployment: Deployment) -> bool:
     """Whether there is something to note once all its replicas are ready."""
-    rolling = deployment.revision.state is RevisionState.ROLLING_OUT and deployment.spec.replicas
+    rolling = deployment.revision.is_rolling_out and deployment.spec.replicas
     failed = deployment.revision.state is RevisionState.FAILED
-    return bool(rolling or (deployment.trouble and not failed))
+    return bool((rolling and not deployment.paused) or (deployment.trouble and not failed))
 
 
 def _settles(deployment: Deployment, served: Sequence[Replica], now: datetime) -> bool:
@@ -143,13 +155,15 @@ def _settles(deployment: Deployment, served: Sequence[Replica], now: datetime) -
     if not _is_unsettled(deployment):
         return False
     min_ready = timedelta(milliseconds=deployment.spec.rollout.update.min_ready_ms)
-    rolling = deployment.revision.state is RevisionState.ROLLING_OUT
-    return not rolling or all(proven(r, now, min_ready) for r in served)
+    if deployment.paused:
+        return False
+    return not deployment.revision.is_rolling_out or all(proven(r, now, min_ready) for r in served)
 
 
-def _drain_surplus(fleet: Fleet, capacity: Capacity) -> Iterator[Drain]:
-    """Those that do not serve go first, then those on the fullest nodes, then the youngest."""
-    surplus = len(fleet.current) - fleet.wanted
+def _drain_surplus(fleet: Fleet, capacity: Capacity, surge: int) -> Iterator[Drain]:
+    """Those that do not serve go first, then those on the fullest nodes, then the youngest.
+    `surge`: how many may be there beyond what is wanted, of a rollout that is paused."""
+    surplus = len(fleet.current) - fleet.wanted - surge
     order = sorted(fleet.current, key=lambda r: r.assigned_at, reverse=True)
     order.sort(key=lambda r: (r.id in fleet.served, -capacity.load(r.node)))
     for replica in order[: max(surplus, 0)]:

@@ -64,7 +64,7 @@ def outgoing(
     view: ClusterView, deployment: Deployment, replica: Replica, now: datetime, deadlines: Deadlines
 ) -> str:
     """Why another replica is to take this one's place; empty: none is."""
-    if not is_current(deployment, replica):
+    if not is_current(deployment, replica) and not deployment.paused:
         same = replica.template_digest == deployment.target.template_digest
         return "of before the restart" if same else "of an older template"
     node = view.nodes.get(replica.node)

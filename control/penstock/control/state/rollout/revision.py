@@ -63,6 +63,11 @@ class Revision:
     cause: str = ""  # why it failed
     undoes: int = 0  # the revision that failed, whose place it takes by itself; 0: none
 
+    @property
+    def is_rolling_out(self) -> bool:
+        """Whether it has neither served nor failed."""
+        return self.state is RevisionState.ROLLING_OUT
+
 
 Revisions = tuple[Revision, ...]  # oldest first, never empty in a deployment
 
@@ -113,6 +118,14 @@ def failed(revisions: Revisions, cause: str) -> Revisions:
     """The revisions once it is known that the current one will not do."""
     *others, current = revisions
     return (*others, replace(current, state=RevisionState.FAILED, cause=cause))
+
+
+def tried_again(revisions: Revisions) -> Revisions:
+    """The revisions where the current one is rolled out once more if it has failed."""
+    *others, current = revisions
+    if current.state is not RevisionState.FAILED:
+        return revisions
+    return (*others, replace(current, state=RevisionState.ROLLING_OUT, cause=""))
 
 
 def revision_of(revisions: Sequence[Revision], number: int) -> Revision:

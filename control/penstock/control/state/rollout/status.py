@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,6 +35,7 @@ class Rollout:
     state: RevisionState
     ready: int  # replicas of it that serve
     old: int  # live replicas of others
+    paused: bool
     cause: str  # why it, or the one whose place it took by itself, does not get on; empty: it does
 
 
@@ -55,14 +57,25 @@ def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
     serves = tuple(r for r in serving(view, deployment) if _runs(view, r))
     updated = [r for r in serves if is_current(deployment, r)]
     wanted = deployment.spec.replicas
-    failed = deployment.revision.state is RevisionState.FAILED
-    done = len(updated) == wanted == len(live) and not failed
+    done = len(updated) == wanted == len(live) and deployment.target is deployment.revision
     message = "" if done else _message(view, deployment, live, len(serves))
     phase = _phase(wanted, len(serves), live, done=done)
-    now = deployment.revision
-    old = sum(not is_current(deployment, r) for r in live)
-    rollout = Rollout(now.number, now.state, len(updated), old, _cause(deployment))
+    rollout = _rollout(deployment, live, serves)
     return DeploymentStatus(phase, wanted, len(serves), len(updated), message, rollout)
+
+
+def _rollout(deployment: Deployment, live: list[Replica], serves: Iterable[Replica]) -> Rollout:
+    now = deployment.revision
+    begun = deployment.restart_generation
+    of_it = [r for r in live if r.template_digest == now.template_digest and r.generation >= begun]
+    return Rollout(
+        now.number,
+        now.state,
+        ready=sum(r in of_it for r in serves),
+        old=len(live) - len(of_it),
+        paused=deployment.paused,
+        cause=_cause(deployment),
+    )
 
 
 def _cause(deployment: Deployment) -> str:
@@ -95,6 +108,11 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica], rea
         return (
             f"revision {deployment.revision.number} failed, revision {deployment.target.number}"
             f" goes on: {deployment.revision.cause}"
+        )
+    if deployment.paused and deployment.target is not deployment.revision:
+        return (
+            f"the rollout of revision {deployment.revision.number} is paused:"
+            f" `penstock rollout resume {deployment.spec.name}` goes on"
         )
     newest_first = sorted(live, key=lambda r: r.generation, reverse=True)
     for replica in newest_first:
