@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
 from penstock.control.state.fleet.serving import serving
 from penstock.control.state.rollout.deployment import DeploymentName
+from tests.fakes.control_values import spec
 from tests.fakes.simulated_cluster import SimulatedCluster
 from tests.fakes.simulated_head import DEADLINES
 from tests.fakes.simulated_machines import FLAKY, SimulatedGateway
@@ -101,3 +105,17 @@ class Laws:
         for name, gateway in cluster.gateways.items():
             if gateway.connected > 1:
                 assert replica_id not in gateway.sends_to(), f"{name} sends to {replica_id}"
+
+
+@contextmanager
+def serving_cluster(
+    *, replicas: int = 2, nodes: int = 2, gateways: int = 2
+) -> Iterator[tuple[SimulatedCluster, Laws]]:
+    """Two nodes, and one deployment that is as wanted."""
+    with SimulatedCluster(nodes, gateways) as cluster:
+        laws = Laws(cluster)
+        cluster.step()  # both are there before anything is placed
+        cluster.put(spec(replicas=replicas, model="a"))
+        cluster.settle()
+        laws.check()
+        yield cluster, laws
