@@ -9,8 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _beside: list[subprocess.Popen[str]] = []  # the command that a step runs beside others
@@ -36,10 +36,17 @@ def beside(work: Callable[[], None]) -> Iterator[None]:
             yield
             working.result()
         except BaseException:
-            for process in _beside:
-                if process.returncode is None:
-                    os.killpg(process.pid, signal.SIGTERM)
+            while not working.done():  # its command may be about to begin
+                _end_what_is_beside()
+                wait([working], timeout=0.1)
             raise
+
+
+def _end_what_is_beside() -> None:
+    for process in _beside:
+        with suppress(ProcessLookupError):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
 
 
 def run_step(

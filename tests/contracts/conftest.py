@@ -66,13 +66,15 @@ def replica(
             directory = tmp_path_factory.mktemp("content") / name
             agent.offer(name, random_adapter(directory, seed), directory)
         with running_replica(log, *arguments, within=170, agent=agent) as process:
+            started = psutil.Process(process.process.pid).children(recursive=True)
             yield process
-            _ends_with_all_it_started(process)
+            _ends_with(process, started)
 
 
-def _ends_with_all_it_started(replica: ReplicaProcess) -> None:
-    started = psutil.Process(replica.process.pid).children(recursive=True)
-    replica.signal(signal.SIGTERM)
+def _ends_with(replica: ReplicaProcess, started: list[psutil.Process]) -> None:
+    """It ends, unless a test has told it to, and so does all that it started."""
+    if replica.process.poll() is None:
+        replica.signal(signal.SIGTERM)
     assert replica.ended(within=20).code == 0
     deadline = time.monotonic() + 5
     while left := [process for process in started if _lives(process)]:
