@@ -95,7 +95,9 @@ class Laws:
             if deployment.spec.name in new.deployments:
                 before = {r.id for r in serving(old, deployment)}
                 after = {r.id for r in serving(new, deployment)}
-                assert len(after) >= min(deployment.spec.replicas, len(before))
+                new_spec = new.deployments[deployment.spec.name].spec
+                may_lack = new_spec.rollout.update.max_unavailable
+                assert len(after) >= min(deployment.spec.replicas - may_lack, len(before))
 
     def _nothing_stops_that_is_sent_to(self, replica_id: ReplicaId) -> None:
         """Unless the gateways had their time; one that was not reached is not waited for."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.control.state.fleet.replica import NodeId
+from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
+from penstock.control.state.rollout.revision import NOBODY
 from tests.control.cluster_laws import Laws
 from tests.fakes.control_values import MINI, spec
 from tests.fakes.simulated_cluster import SimulatedCluster
@@ -24,6 +26,9 @@ class Event:
     number: int
     model: str
     seconds: int
+
+
+Happening = Callable[[SimulatedCluster, Event], None]
 
 
 def _crash(cluster: SimulatedCluster, event: Event) -> None:
@@ -89,8 +94,19 @@ def _restart_on_another_clock(cluster: SimulatedCluster, event: Event) -> None:
     cluster.restart_head()
 
 
-HAPPENINGS: dict[str, Callable[[SimulatedCluster, Event], None]] = {
+def _change(make: Callable[[Deployment, datetime], Deployment]) -> Happening:
+    def happen(cluster: SimulatedCluster, event: Event) -> None:
+        if cluster.view.deployments and not cluster.view.held:
+            cluster.change(make)
+
+    return happen
+
+
+HAPPENINGS: dict[str, Happening] = {
     "put": lambda c, e: c.put(spec(replicas=e.number % 5, model=e.model)),
+    "pause": _change(paused),
+    "resume": _change(resumed),
+    "make replicas anew": _change(lambda known, now: restarted(known, now, NOBODY)),
     "delete": lambda c, e: c.delete(MINI),
     "delete and put": _put_anew,
     "crash": _crash,
@@ -134,6 +150,7 @@ def test_whatever_happened_nothing_forbidden_is_done_and_the_spec_is_reached(
             laws.run(event.seconds)
         all_is_well(cluster)
         cluster.put(spec(replicas=wanted, model="last"))
+        cluster.change(resumed)
         cluster.settle(400)
         assert cluster.ready_models() == ["last"] * wanted
         assert cluster.running() == wanted

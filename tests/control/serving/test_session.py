@@ -18,6 +18,7 @@ from penstock.control.admin.rollout.models import (
     NodeModel,
     ReplicaModel,
     SpecModel,
+    StatusModel,
 )
 from penstock.control.admin.version_models import VersionModel
 from penstock.control.errors import CannotStart, InvalidInput, Unavailable
@@ -74,7 +75,7 @@ class Admin:
         assert over is self.stored
         self.spec = spec
         self.deployed.set()
-        return DeploymentModel.model_construct()
+        return DeploymentModel.model_construct(status=StatusModel.model_construct(rollout=None))
 
     async def delete_deployment(self, name: str) -> None:
         raise AssertionError("nothing was served last time")

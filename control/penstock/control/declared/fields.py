@@ -157,10 +157,10 @@ def grouped(values: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in values.items():
         group, dot, inside = name.partition(".")
-        if dot:
-            found.setdefault(group, {})[inside] = value
-        else:
-            found[name] = value
+        into = found.setdefault(group, {}) if dot else found
+        if not isinstance(into, dict) or (inside or name) in into:
+            raise InvalidInput(f"{group} is given whole, and in parts: give one of the two")
+        into[inside or name] = value
     return found
 
 

@@ -74,7 +74,7 @@ class AdminClient(TenantClient, AdapterClient, ShadowClient, RecordingClient, Ro
     ) -> DeploymentModel:
         """Creates a deployment, or makes `over`, as it was read, what this spec says."""
         match = {"if-match": f"{over.generation}-{over.uid}"} if over else {"if-none-match": "*"}
-        headers = match | reason_header(reason)
+        headers: dict[str, str | bytes] = {**match, **reason_header(reason)}
         reply = await self.call(
             "PUT", f"/deployments/{quote(name)}", json=spec.model_dump(), headers=headers
         )

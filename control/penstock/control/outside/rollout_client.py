@@ -9,9 +9,9 @@ from penstock.control.admin.rollout.revision_models import RevisionModel
 from penstock.control.outside.admin_transport import AdminTransport, quote
 
 
-def reason_header(reason: str) -> dict[str, str]:
-    """What tells why something is changed."""
-    return {"x-penstock-reason": reason} if reason else {}
+def reason_header(reason: str) -> dict[str, bytes]:
+    """What tells why something is changed: in UTF-8, whatever headers were made for."""
+    return {"x-penstock-reason": reason.encode()} if reason else {}
 
 
 class RolloutClient(AdminTransport):

@@ -49,7 +49,7 @@ def order_for(
         template,
         replica_id=replica.id,
         adapters=kept,
-        start_limit_ms=deployment.spec.usual_start_limit_ms,
+        start_limit_ms=deployment.running.usual_start_limit_ms,
         max_adapters=template.adapter_slots,
         max_adapter_rank=template.adapter_rank,
     )

@@ -18,6 +18,7 @@ from penstock.control.admin.rollout.models import (
     GatewayModel,
     NodeModel,
     ReplicaModel,
+    RolloutModel,
     SpecModel,
 )
 from penstock.control.admin.version_models import VersionModel
@@ -34,6 +35,7 @@ from penstock.control.serving.options import LABELS, Adapter, ServeOptions
 from penstock.control.serving.progress import failure, loading_phase, newest_step
 from penstock.control.serving.spec_changes import differences, served, serving_as
 from penstock.control.serving.watching import Watch
+from penstock.control.state.rollout.revision import RevisionState
 from penstock.control.state.rollout.trial import Question, proof_for
 
 POLL_EVERY = timedelta(milliseconds=100)
@@ -140,6 +142,7 @@ class Session:
         self._began = self._loop.time()
         self._began_at = datetime.now(UTC)
         self._asks_for_keys = False
+        self._rollout: RolloutModel | None = None  # of what was asked for
 
     async def run(self) -> None:
         """Brings everything up, says so, and watches until cancelled. Raises `CannotStart`."""
@@ -175,7 +178,8 @@ class Session:
         async def put() -> bool:
             known = await self._admin.deployment(name)
             spec = served(self._options, known.spec if known else None)
-            await self._admin.put_deployment(name, spec, over=known)
+            made = await self._admin.put_deployment(name, spec, over=known)
+            self._rollout = made.status.rollout
             if known:
                 self._tell_changes(known.spec, spec)
             self._options = serving_as(self._options, spec)
@@ -294,7 +298,18 @@ class Session:
         except Unavailable:  # the head is being started again
             return False
         mine = [each for each in deployments if each.name == self._options.name]
-        return bool(mine) and mine[0].status.phase == "ready"
+        if not mine:
+            return False
+        self._check_rollout(mine[0].status.rollout)
+        return mine[0].status.phase == "ready"
+
+    def _check_rollout(self, now: RolloutModel | None) -> None:
+        """Raises `CannotStart` where what was asked for is not served, but what was before it."""
+        asked = self._rollout
+        if now is None or asked is None:
+            return
+        if now.revision != asked.revision or now.state is RevisionState.FAILED:
+            raise CannotStart(f"{self._options.model} cannot be served: {now.cause}")
 
     async def _listed(self) -> bool:
         try:

@@ -63,7 +63,7 @@ async def test_a_rollback_to_a_number_goes_there(admin: Admin) -> None:
     assert reply.json()["spec"]["engine_args"] == {"ttft_ms": "2"}
     newest, *_ = (await admin.client.get(f"{URL}/revisions")).json()
     assert (newest["number"], newest["reason"]) == (4, "it was right")
-    gone = await admin.client.post(f"{URL}/rollback", json={"revision": 1})
+    gone = await admin.client.post(f"{URL}/rollback", json={"revision": 3})
     assert_problem(gone, 404, "there are")
 
 

@@ -89,7 +89,7 @@ def test_where_it_is_to_pause_the_spec_stays_and_replicas_are_of_the_last_that_s
     paused = after_failure(known, "no such model", NOON)
     assert paused.spec.template.model == "next"
     assert paused.target.number == 1
-    assert paused.trouble == "no such model"
+    assert (paused.revision.cause, paused.trouble) == ("no such model", "")
 
 
 def test_a_restart_that_fails_leaves_the_replicas_from_before_it() -> None:

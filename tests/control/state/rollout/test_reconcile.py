@@ -20,7 +20,15 @@ from penstock.control.state.fleet.replica import (
     Replica,
     ReplicaState,
 )
-from penstock.control.state.rollout.actions import Abandon, Drain, Place, Settle, Start, Stop
+from penstock.control.state.rollout.actions import (
+    Abandon,
+    Confirm,
+    Drain,
+    Place,
+    Settle,
+    Start,
+    Stop,
+)
 from penstock.control.state.rollout.deployment import Departed, changed, created, restarted
 from penstock.control.state.rollout.failing import CRASH_LOOP
 from penstock.control.state.rollout.placing import applied, specified, stop_taken
@@ -362,7 +370,7 @@ def test_a_revision_serves_once_all_its_replicas_are_ready() -> None:
     view = view.with_replica(replace(replica(), evidence=Evidence.ANSWERS))
     assert plan(view, NOON, DEADLINES) == []
     later = NOON + MIN_READY
-    assert plan(view, later, DEADLINES) == [Settle(MINI)]
+    assert plan(view, later, DEADLINES) == [Confirm(MINI)]
     view = applied(view, decisions(view, later, DEADLINES), iter("abc").__next__, NOON)
     assert view.deployments[MINI].revision.state is RevisionState.SERVED
     assert plan(view, NOON, DEADLINES) == []

@@ -140,7 +140,7 @@ class DeploymentModel(Shown):
         return cls.drawn(
             deployment,
             name=deployment.spec.name,
-            managed=deployment.spec.template.is_managed,
+            managed=deployment.target.template.is_managed,
             spec=SpecModel.of(deployment.spec),
             status=StatusModel.drawn(
                 status_of(view, deployment),
@@ -185,9 +185,13 @@ class ReplicaModel(Shown):
         """A replica as the API shows it; "foreign" where this store never knew its deployment."""
         state = FOREIGN if is_foreign(view, replica) else replica.state
         owner = view.owner(replica)
-        revision = owner.revision_number(replica.template_digest) if owner else 0
+        made_of = owner and owner.revision_of(replica.template_digest, replica.generation)
         return cls.drawn(
-            replica, replica.status, state=state, revision=revision, doubts=list(doubts)
+            replica,
+            replica.status,
+            state=state,
+            revision=made_of.number if made_of else 0,
+            doubts=list(doubts),
         )
 
 

@@ -21,6 +21,7 @@ from penstock.control.admin.rollout.deployments_api import (
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.reason import Reason
 from penstock.control.admin.rollout.revision_models import RevisionModel, RollbackModel
+from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
 from penstock.control.state.rollout.placing import specified, tried_anew
@@ -74,6 +75,7 @@ class RevisionsApi:
             back = to_undo_to(past) if number is None else revision_of(past, number)
             spec = replace(known.spec, template=back.template)
             check_code(caller, known, spec)
+            check_aliases_fit(view, spec)
             why = reason or f"back to revision {back.number}"
             return specified(view, known, spec, now, Origin(caller.name, why))
 

@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from datetime import timedelta
+from math import ceil
 
 import typer
 from rich.console import Console
@@ -14,11 +15,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from penstock.control.admin.rollout.models import DeploymentModel, RolloutModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.outcome import finish
-from penstock.control.errors import NotFound
+from penstock.control.errors import NotFound, Unavailable
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.rollout.revision import RevisionState
+from penstock.control.state.rollout.status import DeploymentPhase
 
 EVERY = timedelta(milliseconds=300)
+HEAD_AWAY = timedelta(minutes=1)
 
 
 def follow(head: Head, deployment: DeploymentModel) -> None:
@@ -44,16 +47,36 @@ async def _followed(
 ) -> DeploymentModel:
     while True:
         show(deployment)
-        told = deployment.status.rollout
-        if told is None or told.revision != revision or is_done(deployment):
-            return deployment
-        if told.state is RevisionState.FAILED or told.paused:
+        if _has_ended(deployment, revision):
             return deployment
         await asyncio.sleep(EVERY.total_seconds())
-        found = await admin.deployment(deployment.name)
-        if found is None:
+        found = await _asked(admin, deployment.name)
+        if found is None or found.uid != deployment.uid:
             raise NotFound(f"{deployment.name} was deleted meanwhile")
         deployment = found
+
+
+async def _asked(admin: AdminClient, name: str) -> DeploymentModel | None:
+    """The deployment as it is now; a head that is started anew in between is waited for."""
+    for _ in range(ceil(HEAD_AWAY / EVERY)):
+        try:
+            return await admin.deployment(name)
+        except Unavailable:
+            await asyncio.sleep(EVERY.total_seconds())
+    return await admin.deployment(name)
+
+
+def _has_ended(deployment: DeploymentModel, revision: int) -> bool:
+    """Whether nothing comes of it any more that has not come yet."""
+    told = deployment.status.rollout
+    if told is None or told.revision != revision or is_done(deployment):
+        return True
+    if told.state is RevisionState.FAILED or (
+        told.paused and told.state is not RevisionState.SERVED
+    ):
+        return True
+    # Nothing served before it: it is tried again and again.
+    return deployment.status.phase is DeploymentPhase.FAILED and bool(told.cause)
 
 
 def is_done(deployment: DeploymentModel) -> bool:
@@ -100,7 +123,11 @@ class _shown:
 
     def __enter__(self) -> Callable[[DeploymentModel], None]:
         if sys.stderr.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TimeElapsedColumn(),
+            )
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task(self._name, total=1)
             self._bar.start()

@@ -236,4 +236,4 @@ class HealthManager:
 
 def _is_managed(view: ClusterView, replica: Replica) -> bool:
     deployment = view.deployments.get(replica.deployment)
-    return deployment is not None and deployment.spec.template.is_managed
+    return deployment is not None and deployment.target.template.is_managed

@@ -71,7 +71,7 @@ class TrialManager:
             model=name,
             request_id=request_id,
             within=LIMIT,
-            prices=deployment.spec.all_prices,
+            prices=deployment.running.all_prices,
         )
         said = said_in(question.path, outcome.body)
         return Trial(name, replica.id, question.path, request_id, said, outcome)

@@ -99,7 +99,7 @@ def _holder(deployment: Deployment, replica: Replica, told: KeepOrder | None) ->
     return Holder(
         replica=replica.id,
         # One of an older template tells its own; one that has told nothing yet gets its template's.
-        slots=status.adapter_slots or deployment.spec.template.adapter_slots,
+        slots=status.adapter_slots or deployment.target.template.adapter_slots,
         holds=frozenset({*_refs(status.adapters), *coming}),
         failed=frozenset(_refs(failure.name for failure in status.failed_adapters)),
     )

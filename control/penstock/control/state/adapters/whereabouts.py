@@ -27,7 +27,7 @@ def whereabouts(view: ClusterView, version: AdapterVersion) -> list[Whereabouts]
     """The version on every replica of its family's deployments that lives, by replica."""
     found = []
     for name, deployment in sorted(view.deployments.items()):
-        if deployment.spec.template.family != version.manifest.family:
+        if deployment.target.template.family != version.manifest.family:
             continue
         orders = residence_of(view, deployment, {}).orders
         for replica in view.replicas_for(deployment):

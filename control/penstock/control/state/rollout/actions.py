@@ -42,6 +42,13 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
+class Confirm:
+    """The deployment's revision has served."""
+
+    deployment: DeploymentName
+
+
+@dataclass(frozen=True, slots=True)
 class GiveUp:
     """The deployment's revision does not get on, and another one served."""
 
@@ -63,7 +70,7 @@ class Stop:
     replica_id: ReplicaId
 
 
-Decision = Place | Drain | Abandon | Settle | GiveUp  # changes the view
+Decision = Place | Drain | Abandon | Settle | Confirm | GiveUp  # changes the view
 Call = Start | Stop  # asks an agent
 Action = Decision | Call
 
@@ -79,5 +86,7 @@ def described(decision: Decision) -> str:
             return f"abandon {replica_id}: {trouble}"
         case Settle(deployment):
             return f"{deployment} is as desired"
+        case Confirm(deployment):
+            return f"the revision of {deployment} serves"
         case GiveUp(deployment, cause):
             return f"give up the revision of {deployment}: {cause}"

@@ -12,7 +12,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import LIVE, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_current, serving
 from penstock.control.state.rollout.deployment import Deployment
-from penstock.control.state.rollout.failing import CRASH_LOOP
+from penstock.control.state.rollout.failing import is_hopeless
 
 
 class Availability(StrEnum):
@@ -42,22 +42,16 @@ def prospect_of(view: ClusterView, deployment: Deployment) -> Prospect:
     current = [
         r for r in view.replicas_for(deployment) if r.state in LIVE and is_current(deployment, r)
     ]
-    if current and all(_is_hopeless(r) for r in current):
+    if current and all(is_hopeless(r) for r in current):
         error = current[0].status.last_error or f"exit code {current[0].status.exit_code}"
         told = without_places(error)  # whoever runs it finds the whole in `penstock status`
         detail = f"{current[0].id} {current[0].state}: {told}"
         return Prospect(Availability.FAILED, detail, _next_try_ms(current, deployment.load_ms))
     if not view.nodes:
         return Prospect(Availability.FAILED, "no node is there to run it")
-    moments = [_ready_at_ms(r, deployment.load_ms) for r in current if not _is_hopeless(r)]
+    moments = [_ready_at_ms(r, deployment.load_ms) for r in current if not is_hopeless(r)]
     detail = without_places(deployment.trouble) or "its replicas are loading"
     return Prospect(Availability.LOADING, detail, min((m for m in moments if m), default=0))
-
-
-def _is_hopeless(replica: Replica) -> bool:
-    if replica.state is ReplicaState.FAILED:
-        return True
-    return replica.state is ReplicaState.BACKOFF and replica.crashes >= CRASH_LOOP
 
 
 def _next_try_ms(replicas: Iterable[Replica], load_ms: int) -> int:

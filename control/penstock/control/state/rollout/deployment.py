@@ -139,10 +139,19 @@ class Deployment:
         stays = current.state is RevisionState.FAILED or (self.paused and current.is_rolling_out)
         return (last_served(self.revisions) if stays else None) or current
 
-    def revision_number(self, digest: str) -> int:
-        """The newest revision of a template; 0: none that is kept."""
-        found = (each.number for each in self.revisions if each.template_digest == digest)
-        return max(found, default=0)
+    @property
+    def running(self) -> DeploymentSpec:
+        """The spec with what its replicas are to be made of now."""
+        template = self.target.template
+        same = template == self.spec.template
+        return self.spec if same else replace(self.spec, template=template)
+
+    def revision_of(self, digest: str, generation: int) -> Revision | None:
+        """What a replica of this template was made of, which the deployment's generation of then
+        tells; None: it is not kept."""
+        found = [each for each in self.revisions if each.template_digest == digest]
+        then = [each for each in found if each.generation <= generation]
+        return max(then or found, key=lambda each: each.number, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +228,9 @@ def after_failure(deployment: Deployment, cause: str, now: datetime) -> Deployme
     bad, back = deployment.revision, last_served(deployment.revisions)
     if back is None:
         return deployment
-    deployment = replace(deployment, revisions=failed(deployment.revisions, cause), trouble=cause)
+    deployment = replace(
+        deployment, revisions=failed(deployment.revisions, cause), trouble="", tries=0
+    )
     if deployment.spec.rollout.update.on_failure is OnFailure.PAUSE:
         return deployment
     why = Origin(HEAD, f"back to revision {back.number}: revision {bad.number} failed: {cause}")
@@ -242,6 +253,7 @@ def numbered(deployment: Deployment) -> Deployment:
         deployment.spec.template,
         deployment.updated_at,
         generation=deployment.template_generation,
+        state=RevisionState.ROLLING_OUT if deployment.trouble else RevisionState.SERVED,
     )
     return replace(deployment, revisions=(first,))
 

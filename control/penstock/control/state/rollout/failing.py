@@ -39,6 +39,13 @@ def cause_of_failure(
     return next(filter(None, found), "")
 
 
+def is_hopeless(replica: Replica) -> bool:
+    """Whether its agent gave it up, or it ends again and again."""
+    if replica.state is ReplicaState.FAILED:
+        return True
+    return replica.state is ReplicaState.BACKOFF and replica.crashes >= CRASH_LOOP
+
+
 def _cause(replica: Replica, now: datetime, limit: timedelta) -> str:
     error = replica.status.last_error or f"exit code {replica.status.exit_code}"
     if replica.state is ReplicaState.FAILED:

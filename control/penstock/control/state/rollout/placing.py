@@ -16,7 +16,15 @@ from penstock.control.state.fleet.replica import (
     ReplicaState,
     ReplicaStatus,
 )
-from penstock.control.state.rollout.actions import Abandon, Decision, Drain, GiveUp, Place, Settle
+from penstock.control.state.rollout.actions import (
+    Abandon,
+    Confirm,
+    Decision,
+    Drain,
+    GiveUp,
+    Place,
+    Settle,
+)
 from penstock.control.state.rollout.deployment import (
     Deployment,
     DeploymentSpec,
@@ -40,6 +48,8 @@ def applied(
                 view = abandoned(view, decision, now)
             case Settle():
                 view = settled(view, decision)
+            case Confirm():
+                view = confirmed(view, decision)
             case GiveUp():
                 view = given_up(view, decision, now)
     return view
@@ -111,12 +121,19 @@ def tried_anew(view: ClusterView, deployment: Deployment) -> ClusterView:
 
 
 def settled(view: ClusterView, action: Settle) -> ClusterView:
-    """The deployment's trouble is over, and its revision serves."""
+    """The deployment's trouble is over."""
     deployment = view.deployments.get(action.deployment)
     if deployment is None:
         return view
-    revisions = served(deployment.revisions)
-    return view.with_deployment(replace(deployment, trouble="", tries=0, revisions=revisions))
+    return view.with_deployment(replace(deployment, trouble="", tries=0))
+
+
+def confirmed(view: ClusterView, action: Confirm) -> ClusterView:
+    """The deployment's revision has served."""
+    deployment = view.deployments.get(action.deployment)
+    if deployment is None:
+        return view
+    return view.with_deployment(replace(deployment, revisions=served(deployment.revisions)))
 
 
 def given_up(view: ClusterView, action: GiveUp, now: datetime) -> ClusterView:

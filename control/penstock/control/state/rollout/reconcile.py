@@ -21,6 +21,7 @@ from penstock.control.state.rollout.actions import (
     Abandon,
     Action,
     Call,
+    Confirm,
     Decision,
     Drain,
     GiveUp,
@@ -33,7 +34,6 @@ from penstock.control.state.rollout.capacity import Capacity, takes_more
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.failing import CRASH_LOOP, cause_of_failure
 from penstock.control.state.rollout.replacing import Deadlines, Fleet, outgoing, replacements
-from penstock.control.state.rollout.revision import RevisionState
 
 
 def plan(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Action]:
@@ -54,6 +54,7 @@ def decisions(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[De
             found.append(GiveUp(deployment.spec.name, cause))
             continue
         found += _given_up(view, deployment, capacity, now, deadlines)
+        found += _confirmed(view, deployment, capacity, now)
         found += _converge(view, deployment, capacity, now, deadlines)
     return found + list(_abandoned(view))
 
@@ -102,7 +103,7 @@ def _converge(
     served = serving(view, deployment)
     fleet = _fleet(view, deployment, served, now, deadlines)
     stopped = deployment.paused and deployment.target is not deployment.revision
-    surge = deployment.spec.rollout.update.max_surge if stopped else 0
+    surge = deployment.spec.rollout.update.max_surge if stopped and wanted else 0
     yield from _drain_surplus(fleet, capacity, surge)
     avoid = _troubled_nodes(view, deployment)
     if fleet.old:
@@ -113,7 +114,7 @@ def _converge(
             break
         capacity.take(*found)
         yield Place(name, *found)
-    if len(fleet.current) == wanted == len(served) and _settles(deployment, served, now):
+    if deployment.trouble and len(fleet.current) == wanted == len(served):
         yield Settle(name)
 
 
@@ -145,19 +146,27 @@ def _fleet(
 
 def _is_unsettled(deployment: Deployment) -> bool:
     """Whether there is something to note once all its replicas are ready."""
-    rolling = deployment.revision.is_rolling_out and deployment.spec.replicas
-    failed = deployment.revision.state is RevisionState.FAILED
-    return bool((rolling and not deployment.paused) or (deployment.trouble and not failed))
+    return bool(deployment.trouble or _is_to_confirm(deployment))
 
 
-def _settles(deployment: Deployment, served: Sequence[Replica], now: datetime) -> bool:
-    """A revision has served once all its replicas have been ready for a while."""
-    if not _is_unsettled(deployment):
-        return False
+def _is_to_confirm(deployment: Deployment) -> bool:
+    rolling = deployment.revision.is_rolling_out and not deployment.paused
+    return bool(rolling and deployment.spec.replicas)
+
+
+def _confirmed(
+    view: ClusterView, deployment: Deployment, capacity: Capacity, now: datetime
+) -> Iterator[Confirm]:
+    """A revision has served once all live replicas are of it, have been ready for a while, and are
+    as many as are wanted or have room."""
+    live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
     min_ready = timedelta(milliseconds=deployment.spec.rollout.update.min_ready_ms)
-    if deployment.paused:
-        return False
-    return not deployment.revision.is_rolling_out or all(proven(r, now, min_ready) for r in served)
+    if not live or not _is_to_confirm(deployment):
+        return
+    if any(not is_current(deployment, r) or not proven(r, now, min_ready) for r in live):
+        return
+    if len(live) >= deployment.spec.replicas or capacity.find(deployment) is None:
+        yield Confirm(deployment.spec.name)
 
 
 def _drain_surplus(fleet: Fleet, capacity: Capacity, surge: int) -> Iterator[Drain]:

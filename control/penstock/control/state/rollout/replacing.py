@@ -26,6 +26,8 @@ from penstock.control.state.fleet.serving import is_current, proven
 from penstock.control.state.rollout.actions import Decision, Drain, Place
 from penstock.control.state.rollout.capacity import Capacity
 from penstock.control.state.rollout.deployment import Deployment
+from penstock.control.state.rollout.failing import is_hopeless
+from penstock.control.state.rollout.update import Update
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,12 @@ def outgoing(
     view: ClusterView, deployment: Deployment, replica: Replica, now: datetime, deadlines: Deadlines
 ) -> str:
     """Why another replica is to take this one's place; empty: none is."""
-    if not is_current(deployment, replica) and not deployment.paused:
-        same = replica.template_digest == deployment.target.template_digest
-        return "of before the restart" if same else "of an older template"
+    if not is_current(deployment, replica):
+        if not deployment.paused:
+            same = replica.template_digest == deployment.target.template_digest
+            return "of before the restart" if same else "of an older template"
+        if is_hopeless(replica):
+            return "of a revision that is paused, and it does not get ready"
     node = view.nodes.get(replica.node)
     if node and node.draining:
         return f"its node {node.id} is drained"
@@ -97,22 +102,34 @@ def replacements(
     for replica in useless:
         yield Drain(replica.id, f"{fleet.reasons[replica.id]}, and not ready")
     serving_old = [r for r in fleet.old if r.id in fleet.served]
+    serving_old.sort(key=lambda r: proven(r, now, min_ready))  # what may end by itself goes first
     spare = len(arrived) + len(serving_old) - fleet.wanted
     for replica in serving_old[: max(spare, 0)]:
         yield Drain(replica.id, fleet.reasons[replica.id])
-    placed = [*_placed(deployment, fleet, capacity, avoid)]
+    surge = _surge(fleet, update)
+    placed = [*_placed(deployment, fleet, capacity, avoid, surge)]
     yield from placed
     if placed or useless or fleet.stopping or not _lacks(fleet):
         return
-    if not update.max_surge or capacity.is_full(deployment):
-        yield from _free_capacity(deployment, fleet, capacity)
+    if not surge or capacity.is_full(deployment):
+        spare += update.max_unavailable
+        yield from _free_capacity(deployment, fleet, capacity, spare)
+
+
+def _surge(fleet: Fleet, update: Update) -> int:
+    """How many may run beside those that are wanted: who has to leave its node always has one."""
+    leaves = any(r.id not in fleet.updated for r in fleet.old)
+    return max(update.max_surge, int(leaves))
 
 
 def _placed(
-    deployment: Deployment, fleet: Fleet, capacity: Capacity, avoid: Collection[NodeId]
+    deployment: Deployment,
+    fleet: Fleet,
+    capacity: Capacity,
+    avoid: Collection[NodeId],
+    surge: int,
 ) -> Iterator[Place]:
     """As many as may run beside the others, and load at once."""
-    surge = deployment.spec.rollout.update.max_surge
     running = len(fleet.current) + len(fleet.old) + fleet.stopping
     more = fleet.wanted + surge - running
     for _ in range(min(more, max(surge, 1) - _loading(fleet), fleet.wanted - len(fleet.current))):
@@ -143,17 +160,18 @@ def _useless(fleet: Fleet, *, new_ones_work: bool) -> Iterator[Replica]:
             yield replica
 
 
-def _free_capacity(deployment: Deployment, fleet: Fleet, capacity: Capacity) -> Iterator[Drain]:
-    """Takes one down before one is put up: there is no other way on nodes that are full. For the
-    sake of another revision only as far as its deployment lets fewer serve."""
-    spare = len(fleet.served) - (fleet.wanted - deployment.spec.rollout.update.max_unavailable)
+def _free_capacity(
+    deployment: Deployment, fleet: Fleet, capacity: Capacity, spare: int
+) -> Iterator[Drain]:
+    """Takes one down before one is put up: there is no other way on nodes that are full. `spare`:
+    as many that serve may go for the sake of another revision."""
     if len(fleet.current) + len(fleet.old) < fleet.wanted and capacity.has_unheld(deployment):
         return  # one was taken down already: its device is free, the memory on it is not yet
     for victim in sorted(fleet.old, key=lambda r: (r.id in fleet.served, r.assigned_at)):
         if victim.id in fleet.updated & fleet.served and spare < 1:
             continue
         beside = [d for r in fleet.old if r.node == victim.node for d in r.devices]
-        if capacity.would_fit(deployment, victim.node, beside):
+        if capacity.find(deployment) or capacity.would_fit(deployment, victim.node, beside):
             reason = fleet.reasons[victim.id]
             yield Drain(victim.id, f"{reason}; no other accelerator is free for its successor")
             return

@@ -82,11 +82,7 @@ def begun(
     past: Revisions, made: Made, now: datetime, origin: Origin, *, keep: int, undoes: int = 0
 ) -> Revisions:
     """The revisions with one more, which is current; of the others the last that differ are kept,
-    so that `keep` remain in all."""
-    others: list[Revision] = []
-    for each in reversed(past):
-        if each.template_digest not in {other.template_digest for other in others}:
-            others.insert(0, each)
+    so that `keep` remain in all, and the last that served in any case."""
     new = Revision(
         past[-1].number + 1 if past else 1,
         made.digest,
@@ -97,8 +93,21 @@ def begun(
         reason=origin.reason,
         undoes=undoes,
     )
-    left = [_left(each) for each in others[-(keep - 1) :]] if keep > 1 else []
-    return (*left, new)
+    return (*map(_left, _kept(past, keep - 1)), new)
+
+
+def _kept(past: Revisions, most: int) -> list[Revision]:
+    """The last so many that differ, and the last that served. Of one template the one that served
+    says more than any after it that did not."""
+    found: dict[str, Revision] = {}
+    for each in reversed(past):
+        before = found.setdefault(each.template_digest, each)
+        if each.state is RevisionState.SERVED and before.state is not RevisionState.SERVED:
+            found[each.template_digest] = each
+    differ = sorted(found.values(), key=lambda each: each.number)
+    served = [each for each in differ if each.state is RevisionState.SERVED][-1:]
+    last = differ[-most:] if most else []
+    return last if not served or served[0] in last else [*served, *last]
 
 
 def _left(revision: Revision) -> Revision:

@@ -67,11 +67,13 @@ def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
 def _rollout(deployment: Deployment, live: list[Replica], serves: Iterable[Replica]) -> Rollout:
     now = deployment.revision
     begun = deployment.restart_generation
-    of_it = [r for r in live if r.template_digest == now.template_digest and r.generation >= begun]
+    of_it = {
+        r.id for r in live if r.template_digest == now.template_digest and r.generation >= begun
+    }
     return Rollout(
         now.number,
         now.state,
-        ready=sum(r in of_it for r in serves),
+        ready=sum(r.id in of_it for r in serves),
         old=len(live) - len(of_it),
         paused=deployment.paused,
         cause=_cause(deployment),
@@ -80,7 +82,7 @@ def _rollout(deployment: Deployment, live: list[Replica], serves: Iterable[Repli
 
 def _cause(deployment: Deployment) -> str:
     undone = (r.cause for r in deployment.revisions if r.number == deployment.revision.undoes)
-    return deployment.trouble or next(undone, "")
+    return deployment.revision.cause or deployment.trouble or next(undone, "")
 
 
 def _runs(view: ClusterView, replica: Replica) -> bool:
@@ -155,7 +157,7 @@ def _no_node(view: ClusterView) -> str:
 
 
 def _needs(view: ClusterView, deployment: Deployment) -> str:
-    template = deployment.spec.template
+    template = deployment.target.template
     nodes = [n for n in view.nodes.values() if takes_more(n)]
     if runs_model_code(template) and not any(n.facts.allows_model_code for n in nodes):
         return "no node takes code of a model: start one with --allow-model-code"

@@ -36,6 +36,6 @@ def _ways_outside(view: ClusterView, tenant: Tenant) -> list[str]:
 
 
 def _stand_ins(view: ClusterView, deployment: Deployment) -> list[str]:
-    managed = {d.spec.name for d in view.deployments.values() if d.spec.template.is_managed}
+    managed = {d.spec.name for d in view.deployments.values() if d.target.template.is_managed}
     canaries = (c.deployment for c in deployment.spec.sharing.canary if c.deployment in managed)
     return list(dict.fromkeys((*deployment.spec.degrading.fallbacks, *canaries)))

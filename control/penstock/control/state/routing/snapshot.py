@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Target
 from penstock.control.declared.fields import drawn
 from penstock.control.state.adapters.registry import AdapterRoute
@@ -178,7 +179,7 @@ class MadeRoutes:
     def _replica(
         self, view: ClusterView, replica: Replica
     ) -> tuple[tuple[object, ...], ReplicaRoute]:
-        of = (replica, view.nodes.get(replica.node))
+        of = (replica, view.nodes.get(replica.node), view.owner(replica))
         made = self._replicas.get(replica.id)
         return made if made and _same(of, made[0]) else (of, _replica_route(view, replica))
 
@@ -247,7 +248,7 @@ def _is_known_of(view: ClusterView, replica: Replica) -> bool:
 
 
 def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRoute:
-    spec, target = deployment.spec, deployment.target
+    spec, target = deployment.running, deployment.target
     replicas = list(view.replicas_for(deployment))
     lengths = [r.status.max_model_len for r in replicas]
     managed = _is_managed(deployment, replicas)
@@ -279,13 +280,18 @@ def _family(deployment: Deployment, replicas: Iterable[Replica]) -> str:
     """Which adapters may be asked for. None while replicas of an earlier model serve, on which
     those of this one would be the wrong weights; none of a deployment without room for any."""
     template = deployment.target.template
-    earlier = any(
-        r.generation < deployment.model_generation
-        and r.template_digest != deployment.target.template_digest
-        and r.state is not ReplicaState.PENDING
+    other = any(
+        r.state is not ReplicaState.PENDING and not _has_model(deployment, r, template.family)
         for r in replicas
     )
-    return "" if earlier or not template.adapter_slots else template.family
+    return "" if other or not template.adapter_slots else template.family
+
+
+def _has_model(deployment: Deployment, replica: Replica, family: BaseModelFamily) -> bool:
+    made_of = deployment.revision_of(replica.template_digest, replica.generation)
+    if made_of is None:
+        return replica.generation >= deployment.model_generation
+    return made_of.template.family == family
 
 
 def _is_managed(deployment: Deployment, replicas: Iterable[Replica]) -> bool:
@@ -299,10 +305,11 @@ def _is_managed(deployment: Deployment, replicas: Iterable[Replica]) -> bool:
 
 def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
     node, owner = view.nodes.get(replica.node), view.owner(replica)
+    made_of = owner and owner.revision_of(replica.template_digest, replica.generation)
     return drawn(
         ReplicaRoute,
         replica,
         replica.status,
         zone=node.facts.zone if node else "",
-        revision=owner.revision_number(replica.template_digest) if owner else 0,
+        revision=made_of.number if made_of else 0,
     )
