@@ -22,7 +22,6 @@ from penstock.control.state.fleet.replica import (
 )
 from penstock.control.state.rollout.actions import (
     Abandon,
-    Confirm,
     Drain,
     Place,
     Settle,
@@ -33,7 +32,7 @@ from penstock.control.state.rollout.deployment import Departed, changed, created
 from penstock.control.state.rollout.failing import CRASH_LOOP
 from penstock.control.state.rollout.placing import applied, specified, stop_taken
 from penstock.control.state.rollout.reconcile import calls, decisions, plan
-from penstock.control.state.rollout.revision import Origin, RevisionState
+from penstock.control.state.rollout.revision import Origin
 from tests.fakes.control_values import (
     DEADLINES,
     MIN_READY,
@@ -361,25 +360,6 @@ def test_a_replica_that_no_agent_ever_stops_holds_up_no_update_for_ever() -> Non
     soon, late = NOON + SECOND, NOON + DEADLINES.stopped
     assert [a for a in decisions(view, soon, DEADLINES) if isinstance(a, Place)] == []
     assert [a for a in decisions(view, late, DEADLINES) if isinstance(a, Place)] != []
-
-
-def test_a_revision_serves_once_all_its_replicas_are_ready() -> None:
-    view = ClusterView().with_node(node()).with_deployment(created(spec(), NOON, uid=UID))
-    made = plan(view, NOON, DEADLINES)
-    assert made == [Place(MINI, node("n1").id)]
-    view = view.with_replica(replace(replica(), evidence=Evidence.ANSWERS))
-    assert plan(view, NOON, DEADLINES) == []
-    later = NOON + MIN_READY
-    assert plan(view, later, DEADLINES) == [Confirm(MINI)]
-    view = applied(view, decisions(view, later, DEADLINES), iter("abc").__next__, NOON)
-    assert view.deployments[MINI].revision.state is RevisionState.SERVED
-    assert plan(view, NOON, DEADLINES) == []
-
-
-def test_a_deployment_of_no_replicas_has_no_revision_that_served() -> None:
-    view = ClusterView().with_node(node()).with_deployment(created(spec(replicas=0), NOON, uid=UID))
-    assert plan(view, NOON, DEADLINES) == []
-    assert view.deployments[MINI].revision.state is RevisionState.ROLLING_OUT
 
 
 def test_a_restart_replaces_replicas_of_the_same_template() -> None:
