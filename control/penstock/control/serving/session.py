@@ -308,7 +308,8 @@ class Session:
         asked = self._rollout
         if now is None or asked is None:
             return
-        if now.revision != asked.revision or now.state is RevisionState.FAILED:
+        failed = now.revision == asked.revision and now.state is RevisionState.FAILED
+        if failed or now.undoes == asked.revision:
             raise CannotStart(f"{self._options.model} cannot be served: {now.cause}")
 
     async def _listed(self) -> bool:

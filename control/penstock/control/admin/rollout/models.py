@@ -91,6 +91,7 @@ class RolloutModel(Shown):
     state: RevisionState
     ready: int = Field(description="replicas of it that serve")
     old: int = Field(description="replicas of others that are still there")
+    undoes: int = Field(0, description="the revision whose place it took by itself; 0: none")
     paused: bool = Field(False, description="it goes no further until it is resumed")
     cause: str = Field(
         description="why it, or the one whose place it took by itself, does not get on"

@@ -35,6 +35,7 @@ class Rollout:
     state: RevisionState
     ready: int  # replicas of it that serve
     old: int  # live replicas of others
+    undoes: int  # the revision that failed, whose place it took by itself; 0: none
     paused: bool
     cause: str  # why it, or the one whose place it took by itself, does not get on; empty: it does
 
@@ -75,6 +76,7 @@ def _rollout(deployment: Deployment, live: list[Replica], serves: Iterable[Repli
         now.state,
         ready=sum(r.id in of_it for r in serves),
         old=len(live) - len(of_it),
+        undoes=now.undoes,
         paused=deployment.paused,
         cause=_cause(deployment),
     )
