@@ -8,16 +8,18 @@ from collections.abc import Callable
 import pytest
 
 from tests.e2e.rollouts import changed, revisions, rolled_out, sessions, without_aliases
-from tests.e2e.system import System
+from tests.e2e.system import System, eventually
 
 log = logging.getLogger(__name__)
 MINI = "penstock-mini"
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1500)
 async def test_a_shorter_context_a_missing_path_and_two_undos_cost_no_request(
     real: System,
 ) -> None:
+    eventually(lambda: "Ctrl-C" in real.log.read_text(), within=120, what="serve has all it asked")
     without_aliases(real, MINI)
     changed(real, MINI, engine_args={"max_model_len": "2048"})
     await rolled_out(real, MINI, within=300)
