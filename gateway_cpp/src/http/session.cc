@@ -311,7 +311,7 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   ask.session = std::string(head.session);
   ask.wants_metadata = head.metadata == kIncludeMetadata;
   ask.may_degrade = head.degrade != kNeverDegrade;
-  co_await services_.flow->run(std::move(ask), reply);
+  co_await services_.flow->run(ask, reply);
 }
 
 Awaitable<void> Session::show_model(const std::string& id, HttpReply& reply) {

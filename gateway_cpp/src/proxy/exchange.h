@@ -89,10 +89,10 @@ struct Danger {
 // Destroyed in reverse order: the call is cancelled before the timers go, and the settlement, which
 // counts it, comes last, with what it still looks at.
 struct Exchange {
-  // `trace_id` lives longer than this.
-  Exchange(const ThreadParts& its, Ask&& asked, std::string_view trace_id, Reply& to)
+  // What it is made of lives longer than this.
+  Exchange(const ThreadParts& its, Ask& asked, std::string_view trace_id, Reply& to)
       : parts(its),
-        ask(std::move(asked)),
+        ask(asked),
         settlement(parts.clock, parts.log, parts.metrics, parts.state, ask.received),
         at(std::make_shared<Account>(parts.clock, parts.usage, ask.caller)),
         queue_deadline(parts.timers, to.signal()),
@@ -170,7 +170,7 @@ struct Exchange {
   void note_tokens(const upstream::Usage& seen);
 
   const ThreadParts& parts;
-  Ask ask;  // of which the settlement has views
+  Ask& ask;  // of which the settlement has views
   Settlement settlement;
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none
   std::shared_ptr<BodyJob> job;      // what is done with it at the side

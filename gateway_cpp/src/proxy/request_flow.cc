@@ -32,11 +32,11 @@ void arm_unless_none(runtime::TimerWheel::Timer& timer, milliseconds after) {
 
 // The phases in their order, in the request's own coroutine: one more about them would cost every
 // request a frame.
-Awaitable<void> RequestFlow::run(Ask ask, Reply& reply) {
+Awaitable<void> RequestFlow::run(Ask& ask, Reply& reply) {
   // A trace of our own is for logs and the client: what is sampled, the engine's operator says.
   const std::string trace = traces_.accept(ask.traceparent);
   if (trace != ask.traceparent) ask.traceparent.clear();
-  Exchange x(parts_, std::move(ask), base::trace_id_of(trace), reply);
+  Exchange x(parts_, ask, base::trace_id_of(trace), reply);
   if (!x.key.id.empty()) keyed_.add(x.key, *parts_.routes.read());
   base::MaybeError no;
   try {

@@ -36,8 +36,9 @@ class RequestFlow {
   RequestFlow(const RequestFlow&) = delete;
   RequestFlow& operator=(const RequestFlow&) = delete;
 
-  // Answers the request through `reply`, whatever happens, unless the client leaves.
-  Awaitable<void> run(Ask ask, Reply& reply);
+  // Answers the request through `reply`, whatever happens, unless the client leaves. Both stay the
+  // caller's, who has room for them anyway: each stream would hold a second one of its own.
+  Awaitable<void> run(Ask& ask, Reply& reply);
 
   // What every answer of an endpoint says, for one that is refused before its request is read.
   void introduce(AnswerHead& head, std::string_view traceparent, base::SteadyTime received);

@@ -88,9 +88,10 @@ class RequestFlowTest : public testing::Test {
   }
 
   runtime::Awaitable<void> run(Ask ask) {
-    co_await flow_.run(std::move(ask), reply_);
+    co_await flow_.run(ask, reply_);
     done_ = true;
   }
+  runtime::Awaitable<void> run_for(FakeReply& reply, Ask ask) { co_await flow_.run(ask, reply); }
 
   // Another client asks. `reply` must leave or be answered before it goes.
   void ask_as(FakeReply& reply, const std::string& body) {
@@ -100,7 +101,7 @@ class RequestFlowTest : public testing::Test {
     ask.body = body;
     ask.received = clock_.steady_now();
     ask.caller = caller();
-    loop_.spawn(flow_.run(std::move(ask), reply));
+    loop_.spawn(run_for(reply, std::move(ask)));
     loop_.poll();
   }
 
