@@ -53,7 +53,6 @@ def test_an_answer_is_its_chunks_put_together_with_their_times() -> None:
         choices=(Choice("Hello", "stop"),),
         prompt_tokens=9,
         completion_tokens=3,
-        prefix_hit_tokens=8,
         ttft=2.0,
         tpot=1.0,
         total=7.0,

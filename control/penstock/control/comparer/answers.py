@@ -62,7 +62,6 @@ def answer_of(message: shadow_pb2.ShadowAnswer) -> Answer:
         ttft=_MICRO * message.ttft_us if streamed and message.ttft_us else None,
         tpot=_tpot(message) if streamed else None,
         total=_MICRO * message.total_us or None,
-        queue_wait=_MICRO * message.queue_us,
         model=" ".join(filter(None, (message.deployment, message.model_version))),
         adapter=message.adapter,
     )
@@ -115,7 +114,6 @@ def _usage(message: shadow_pb2.ShadowAnswer) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
-        "prefix_hit_tokens": usage.cached_tokens,
         "cost": _NANO * usage.cost_nanousd or None,
     }
 

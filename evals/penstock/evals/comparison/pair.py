@@ -48,11 +48,9 @@ class Answer:
     error: str = ""  # in a line: a status, a stream that broke
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prefix_hit_tokens: int | None = None
     ttft: float | None = None  # seconds from the request sent to the first content
     tpot: float | None = None  # mean seconds for each later token
     total: float | None = None  # seconds to the last byte
-    queue_wait: float | None = None  # seconds, of `ttft`
     cost: float | None = None  # USD
     model: str = ""  # deployment and revision, as the answer names what made it
     adapter: str = ""  # name@version

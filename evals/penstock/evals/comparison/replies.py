@@ -126,9 +126,6 @@ class StreamedReply:
             error=error,
             prompt_tokens=_count(self._usage, "prompt_tokens"),
             completion_tokens=_count(self._usage, "completion_tokens"),
-            prefix_hit_tokens=_count(
-                self._usage.get("prompt_tokens_details") or {}, "cached_tokens"
-            ),
             ttft=self._first,
             tpot=self._tpot(),
             total=at,
