@@ -112,3 +112,20 @@ def test_revisions_are_known_to_the_next_head_and_those_of_an_older_one_begin() 
     assert view_of(stored(view), NOON).deployments[MINI].revisions == known.revisions
     old = view_of(stored(view, without=("revisions", "restart_generation")), NOON)
     assert [each.number for each in old.deployments[MINI].revisions] == [known.generation + 1]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_revision_that_cannot_be_read_any_more_costs_itself_and_not_its_deployment(
+    lost: int,
+) -> None:
+    known = in_service(deployment())
+    known = in_service(changed(known, spec(model="b"), NOON, Origin("ann", "why")))
+    contents = stored(ClusterView().with_deployment(known))
+    (document,) = (each.document for each in contents.documents.values())
+    document["revisions"][lost]["state"] = "of a later version"
+    restored = view_of(contents, NOON)
+    found = restored.deployment(MINI)
+    assert restored.unreadable == ()
+    assert (found.spec, found.target.template) == (known.spec, known.spec.template)
+    assert len(found.revisions) == 2 - (lost == 0)
+    assert found.revision.number > known.revisions[0].number

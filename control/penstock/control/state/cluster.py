@@ -95,6 +95,7 @@ class Published:
     version: int = 0
     ready: frozenset[str] = frozenset()  # replicas that it sends new requests to
     left: Mapping[str, int] = field(default_factory=dict)  # draining ones: first version without
+    succeeded_at: datetime | None = None  # when this head began to tell; None: no other did before
 
 
 @dataclass(frozen=True, slots=True)

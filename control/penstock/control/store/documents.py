@@ -25,6 +25,7 @@ from penstock.control.state.fleet.replica import (
 )
 from penstock.control.state.recording.recordings import Recording, Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, numbered
+from penstock.control.state.rollout.revision import Revision
 from penstock.control.state.rollout.template import Template
 from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.tenancy.shares import Shares
@@ -55,7 +56,8 @@ RECORDING = "recording"
 TEMPLATES, DEPLOYMENTS = Codec(Template), Codec(Deployment)
 SHADOWS, RECORDINGS = Codec(Shadow), Codec(Recording)
 NODES, REPLICAS, STATUSES = Codec(NodeFacts), Codec(Replica), Codec(ReplicaStatus)
-DEPARTED = Codec(Departed)
+DEPARTED, REVISIONS = Codec(Departed), Codec(Revision)
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, PenstockError)
 # What of a replica is as good as unknown after a restart, or stands there by another name.
 UNTIL_OBSERVED = (
     *("replica_id", "status", "evidence", "evidence_since", "unreported", "stop_told"),
@@ -115,12 +117,12 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
                 continue
             try:
                 values.append(decode(stored.document))
-            except (KeyError, TypeError, ValueError, AttributeError, PenstockError) as error:
+            except UNREADABLE as error:
                 broken.append(key)
                 unreadable.append(f"{kind} {key.name!r}: {type(error).__name__}: {error}")
         return values
 
-    deployments = read("deployment", lambda d: numbered(DEPLOYMENTS.value(d)))
+    deployments = read("deployment", _to_deployment)
     nodes = read("node", lambda d: _to_node(d, now))
     replicas = read("replica", lambda d: _to_replica(d, now))
     departed = read("departed", DEPARTED.value)
@@ -161,6 +163,20 @@ def _kind_changes(
     for name in old:
         if name not in new:
             yield Change(Key(kind, str(name)), None)
+
+
+def _to_deployment(document: Document) -> Deployment:
+    """A revision that cannot be read any more is forgotten, and not its deployment."""
+    kept = [each for each in document.get("revisions", ()) if _is_revision(each)]
+    return numbered(DEPLOYMENTS.value({**document, "revisions": kept}))
+
+
+def _is_revision(document: Document) -> bool:
+    try:
+        REVISIONS.value(document)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _from_node(node: Node) -> Document:

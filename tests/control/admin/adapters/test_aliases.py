@@ -9,6 +9,7 @@ import pytest
 
 from tests.control.admin.adapters.test_adapters import ALIASES, URL, registered
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
+from tests.fakes.control_values import in_service
 
 
 @pytest.fixture
@@ -88,6 +89,24 @@ async def test_an_alias_of_a_deployment_that_takes_no_adapters_is_refused(admin:
     await admin.client.put("/admin/v1/deployments/narrow", json=narrow)
     reply = await admin.client.put(f"{ALIASES}/narrow/pirate", json={"target": "pirate@1"})
     assert_problem(reply, 422, "pirate@1 has rank 8, narrow takes ranks up to 4")
+
+
+async def test_an_alias_that_a_way_back_could_not_load_waits_for_the_change(admin: Admin) -> None:
+    await registered(admin)
+    url = "/admin/v1/deployments/plain"
+    spec = {"engine": "simulated", "model": "penstock-mini", "replicas": 0}
+    await admin.client.put(url, json=spec)
+    await admin.cluster.observe(
+        lambda view: view.with_deployment(in_service(view.deployment("plain"))), "test"
+    )
+    await admin.client.put(url, json={**spec, "max_adapters": 2})
+    reply = await admin.client.put(f"{ALIASES}/plain/pirate", json={"target": "pirate@1"})
+    assert_problem(reply, 422, "may go back to revision 1, which takes no adapters")
+    await admin.cluster.observe(
+        lambda view: view.with_deployment(in_service(view.deployment("plain"))), "test"
+    )
+    reply = await admin.client.put(f"{ALIASES}/plain/pirate", json={"target": "pirate@1"})
+    assert reply.status_code == 201
 
 
 async def test_an_undo_to_what_was_retired_is_refused(admin: Admin) -> None:

@@ -122,6 +122,17 @@ def test_a_draining_replica_is_stopped_when_every_gateway_routes_without_it_or_t
         assert calls(view.with_gateway(each), late, DEADLINES) == stop
 
 
+def test_a_head_that_succeeds_another_gives_gateways_that_it_never_heard_their_time() -> None:
+    draining = replace(replica("old"), state=ReplicaState.DRAINING, since=NOON - timedelta(hours=1))
+    view = view_with(draining, replica())
+    left = {"old": 3}
+    first = replace(view, published=Published(3, frozenset({"r1"}), left))
+    assert calls(first, NOON, DEADLINES) == [Stop(draining.id)]
+    later = replace(view, published=Published(3, frozenset({"r1"}), left, succeeded_at=NOON))
+    assert calls(later, NOON + DEADLINES.leave_grace - SECOND, DEADLINES) == []
+    assert calls(later, NOON + DEADLINES.leave_grace, DEADLINES) == [Stop(draining.id)]
+
+
 def test_scaling_down_drains_those_that_do_not_serve_first() -> None:
     view = view_with(replica("a"), replica("b", ReplicaState.STARTING), replica("c"), wanted=2)
     drains = [a for a in plan(view, NOON, DEADLINES) if isinstance(a, Drain)]

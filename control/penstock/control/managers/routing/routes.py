@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from penstock.control.errors import Unavailable
 from penstock.control.managers.changes import ChangeSignal, watching
@@ -43,6 +43,7 @@ class RouteManager:
         self._opened = asyncio.Event()
         self._snapshot = RouteSnapshot(0, clock.now(), Routes())
         self._floor: int | None = None  # the last version of earlier heads; None: not asked yet
+        self._succeeded_at: datetime | None = None  # None: no head told routes before this one
         self._reserved = 0
         self._withheld = ""
         self._made = MadeRoutes()
@@ -57,6 +58,7 @@ class RouteManager:
         """
         if not self._cluster.view().held:
             self._floor = await self._cluster.counter(COUNTER)
+            self._succeeded_at = self._clock.now() if self._floor else None
             await self._move_to(self._floor + 1)
         self._opened.set()
 
@@ -175,10 +177,10 @@ class RouteManager:
 
     async def _note_published(self) -> None:
         """Lets the plan know what gateways are told: it stops nothing that they still send to."""
-        snapshot = self._snapshot
+        snapshot, since = self._snapshot, self._succeeded_at
         if snapshot.version:
             await self._cluster.observe(
-                lambda view: with_published(view, snapshot), "routes published"
+                lambda view: with_published(view, snapshot, since), "routes published"
             )
 
 

@@ -52,8 +52,16 @@ def revision_of(view: ClusterView, family: BaseModelFamily) -> str | None:
 
 
 def check_taken(view: ClusterView, deployment: Deployment, target: Target) -> None:
-    """Raises `InvalidInput` where the deployment's engine could not load what the target names."""
-    name, template = deployment.spec.name, deployment.spec.template
+    """Raises `InvalidInput` where the deployment's engine could not load what the target names, be
+    it after its rollout failed."""
+    name = str(deployment.spec.name)
+    _check_takes(view, name, deployment.spec.template, target)
+    if back := deployment.way_back:
+        name = f"{name} has a change under way and may go back to revision {back.number}, which"
+        _check_takes(view, name, back.template, target)
+
+
+def _check_takes(view: ClusterView, name: str, template: Template, target: Target) -> None:
     if not template.adapter_slots:
         raise InvalidInput(
             f"{name} takes no adapters: set max_adapters in its spec, which takes new replicas"

@@ -146,6 +146,13 @@ class Deployment:
         same = template == self.spec.template
         return self.spec if same else replace(self.spec, template=template)
 
+    @property
+    def way_back(self) -> Revision | None:
+        """What its replicas may become again by themselves; None: what was asked for has served,
+        or nothing before it did."""
+        has_served = self.revision.state is RevisionState.SERVED
+        return None if has_served else last_served(self.revisions)
+
     def revision_of(self, digest: str, generation: int) -> Revision | None:
         """What a replica of this template was made of, which the deployment's generation of then
         tells; None: it is not kept."""
@@ -243,19 +250,20 @@ def after_failure(deployment: Deployment, cause: str, now: datetime) -> Deployme
 
 
 def numbered(deployment: Deployment) -> Deployment:
-    """One that an older head stored has its first revision, whose number is above all generations
-    that replicas of it were told as theirs."""
-    if deployment.revisions:
+    """One whose current revision is not known has one anew, whose number is above all that
+    replicas of it were told as theirs: an older head stored it, or it cannot be read any more."""
+    past = deployment.revisions
+    if past and past[-1].template_digest == deployment.template_digest:
         return deployment
     first = Revision(
-        deployment.generation + 1,
+        max(deployment.generation, *(each.number for each in past), 0) + 1,
         deployment.template_digest,
         deployment.spec.template,
         deployment.updated_at,
         generation=deployment.template_generation,
         state=RevisionState.ROLLING_OUT if deployment.trouble else RevisionState.SERVED,
     )
-    return replace(deployment, revisions=(first,))
+    return replace(deployment, revisions=(*past, first))
 
 
 def _revised(

@@ -269,6 +269,9 @@ def _may_stop(view: ClusterView, replica: Replica, now: datetime, deadlines: Dea
     first_without = view.published.left.get(replica.id)
     if first_without is None:
         return False
+    succeeded_at = view.published.succeeded_at
+    if succeeded_at and now - succeeded_at < deadlines.leave_grace:
+        return False  # gateways of other machines may not have come back to this head yet
     if now - replica.since >= deadlines.leave_grace:
         return True
     return all(

@@ -225,7 +225,9 @@ def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 
-def with_published(view: ClusterView, snapshot: RouteSnapshot) -> ClusterView:
+def with_published(
+    view: ClusterView, snapshot: RouteSnapshot, succeeded_at: datetime | None = None
+) -> ClusterView:
     """The view knowing what gateways are told, and since which version without whom."""
     ready = frozenset(r.id for r in snapshot.routes.replicas if r.state is ReplicaState.READY)
     left = {
@@ -233,7 +235,7 @@ def with_published(view: ClusterView, snapshot: RouteSnapshot) -> ClusterView:
         for r in view.replicas.values()
         if r.state is ReplicaState.DRAINING and r.id not in ready
     }
-    published = Published(snapshot.version, ready, left)
+    published = Published(snapshot.version, ready, left, succeeded_at)
     return view if published == view.published else replace(view, published=published)
 
 
