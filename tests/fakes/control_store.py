@@ -19,6 +19,7 @@ from penstock.control.state.tenancy.usage import (
     highest,
 )
 from penstock.control.store.store import (
+    IDEMPOTENCY,
     AuditEntry,
     Author,
     Change,
@@ -117,7 +118,8 @@ class MemoryStore:
             after = json.loads(json.dumps(change.document))
             self._documents[change.key] = Stored(after, self._version)
         entry = AuditEntry(self._version, at, author.who, author.what, change.key, before, after)
-        self._audit.append(entry)
+        if change.key.kind != IDEMPOTENCY:
+            self._audit.append(entry)
 
 
 def plus(spend: Spend, counts: Counts) -> Spend:

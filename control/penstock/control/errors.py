@@ -29,6 +29,7 @@ class Code(StrEnum):
 
     INVALID = "invalid", 422, "the caller's value cannot be used; the same value never will be"
     INVALID_SPEC = "invalid-spec", 422, "a spec contradicts itself or names something impossible"
+    KEY_REUSED = "idempotency-key-reused", 422, "the key came before, with another request"
     INVALID_SETTING = "invalid-setting", 422, "a flag or environment variable of a process"
     BAD_ADAPTER = "bad-adapter", 422, "the files of an adapter cannot be served as they are"
 
@@ -55,6 +56,9 @@ class Code(StrEnum):
     NOT_PROMOTED = "not-promoted", 409, "the adapter version cannot come to that state, or not yet"
     NOTHING_TO_UNDO = "nothing-to-undo", 409, "no earlier revision of the deployment served"
     NOT_TESTABLE = "not-testable", 409, "nothing that a test could ask, or no replica is to be"
+    ANSWER_NOT_KEPT = "answer-not-kept", 409, "done before, and what was answered then is not known"
+    SECRET_SHOWN_ONCE = "secret-shown-once", 409, "done before, and the secret is not shown again"
+    KEY_IN_FLIGHT = "idempotency-key-in-flight", 409, "the first request with this key is under way"
     GATEWAY_NOT_REPLACED = "gateway-not-replaced", 409, "the next one fails, or is on its way"
 
     PRECONDITION_FAILED = "precondition-failed", 412, "what the caller saw is no longer so"

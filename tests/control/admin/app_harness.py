@@ -24,6 +24,7 @@ from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tokens import TokenManager
+from penstock.control.managers.write import Write
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.rollout.trial import Outcome, Question
@@ -58,7 +59,7 @@ class Admin:
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
-        _, secret = await self.tokens.create(f"some-{role}", role, "test")
+        _, secret = await self.tokens.create(f"some-{role}", role, Write("test"))
         return bearer(secret)
 
 

@@ -13,6 +13,7 @@ import pytest
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.tokens import TokenManager, new_secret
 from penstock.control.managers.whole import Whole
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.store.store import Author, Change
@@ -97,9 +98,9 @@ async def test_a_token_whose_revoking_is_cancelled_is_revoked_or_not(steps: int)
     await cluster.restore()
     tokens = TokenManager(cluster, ManualClock())
     await tokens.begin(new_secret(), new=True)
-    made, secret = await tokens.create("ci", Role.VIEWER, "test")
-    await cancelled_after(steps, tokens.revoke(made.id, "test"))
-    await tokens.create("next", Role.VIEWER, "test")
+    made, secret = await tokens.create("ci", Role.VIEWER, Write("test"))
+    await cancelled_after(steps, tokens.revoke(made.id, Write("test")))
+    await tokens.create("next", Role.VIEWER, Write("test"))
     restored = TokenManager(cluster, ManualClock())
     await restored.begin(new_secret(), new=False)
     assert bool(tokens.holder(secret)) == bool(restored.holder(secret))

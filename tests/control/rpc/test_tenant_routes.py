@@ -20,6 +20,7 @@ from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tenants import TenantManager
 from penstock.control.managers.tenancy.usage import UsageManager
+from penstock.control.managers.write import Write
 from penstock.control.rpc.route_wire import RouteEncoder
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.state.rollout.deployment import DeploymentName
@@ -126,7 +127,7 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     stream = await served.watch("gw-1")
     first = await stream.read()
     assert (list(first.tenants), first.keys_required) == ([], False)
-    await served.tenants.create("acme", SPEC, "test")
+    await served.tenants.create("acme", SPEC, Write("test"))
     (acme,) = (await stream.read()).tenants
     assert (acme.id, acme.requests_per_minute, acme.tokens_per_minute) == ("acme", 60, 1000)
     assert (acme.tokens_per_day, acme.nanousd_per_day) == (5000, 250_000_000)
@@ -139,7 +140,7 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     assert list(acme.keys) == []
     end = NOON + timedelta(hours=1)
     made, secret, _ = await served.tenants.create_key(
-        "acme", "ci", end, "test", tokens_per_day=7, usd_per_day=1.5
+        "acme", "ci", end, Write("test"), tokens_per_day=7, usd_per_day=1.5
     )
     snapshot = await stream.read()
     ((key,),) = [tenant.keys for tenant in snapshot.tenants]
@@ -148,16 +149,16 @@ async def test_a_tenant_is_told_with_every_field_and_its_keys(served: Served) ->
     assert (key.id, key.expires_at_ms) == (made.id, _ms(1))
     assert key.sha256 == hashlib.sha256(secret.encode()).digest()
     assert secret.encode() not in snapshot.SerializeToString()
-    await served.tenants.revoke_key("acme", made.id, "test")
+    await served.tenants.revoke_key("acme", made.id, Write("test"))
     snapshot = await stream.read()
     assert ([list(tenant.keys) for tenant in snapshot.tenants], snapshot.keys_required) == (
         [[]],
         True,
     )
     assert list(snapshot.ended_keys) == []
-    other, _, _ = await served.tenants.create_key("acme", "", None, "test")
+    other, _, _ = await served.tenants.create_key("acme", "", None, Write("test"))
     await stream.read()
-    await served.tenants.revoke_key("acme", other.id, "test", end_streams=True)
+    await served.tenants.revoke_key("acme", other.id, Write("test"), end_streams=True)
     assert list((await stream.read()).ended_keys) == [other.id]
 
 
@@ -168,7 +169,7 @@ def _ms(hours: int) -> int:
 
 async def test_tenants_have_salts_of_their_own_unless_they_share_one(served: Served) -> None:
     for name, salt in (("a", None), ("b", None), ("c", "")):
-        await served.tenants.create(name, TenantSpec(cache_salt=salt), "test")
+        await served.tenants.create(name, TenantSpec(cache_salt=salt), Write("test"))
     snapshot = await (await served.watch("gw-1")).read()
     a, b, c = (tenant.cache_salt for tenant in snapshot.tenants)
     assert a
@@ -178,7 +179,7 @@ async def test_tenants_have_salts_of_their_own_unless_they_share_one(served: Ser
 
 
 async def test_each_gateway_is_told_its_own_share(served: Served) -> None:
-    await served.tenants.create("acme", SPEC, "test")
+    await served.tenants.create("acme", SPEC, Write("test"))
     await served.report("gw-1", under_way=3)
     await served.report("gw-2")
     served.clock.advance(SECOND)
@@ -321,8 +322,8 @@ async def test_gateways_are_told_what_deployments_spent_and_have_reserved(served
 
 
 async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Served) -> None:
-    await served.tenants.create("acme", SPEC, "test")
-    key, *_ = await served.tenants.create_key("acme", "", None, "test")
+    await served.tenants.create("acme", SPEC, Write("test"))
+    key, *_ = await served.tenants.create_key("acme", "", None, Write("test"))
     one = deployment()
     await served.cluster.observe(
         lambda view: view.with_deployment(one).with_replica(replica("a")), "test"
@@ -335,7 +336,7 @@ async def test_a_key_is_revoked_also_while_other_routes_are_withheld(served: Ser
     await served.cluster.observe(
         lambda view: view.without_deployment(DeploymentName("mini")), "test"
     )
-    await served.tenants.revoke_key("acme", key.id, "test")
+    await served.tenants.revoke_key("acme", key.id, Write("test"))
     snapshot = await stream.read()
     assert [list(tenant.keys) for tenant in snapshot.tenants] == [[]]
     assert [route.id for route in snapshot.replicas] == ["a"]

@@ -14,6 +14,7 @@ from penstock.control.admin.documents import with_problems
 from penstock.control.admin.fleet.gateways_api import gateways_api
 from penstock.control.admin.fleet.lists_api import lists_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
+from penstock.control.admin.idempotency import Answers
 from penstock.control.admin.middleware import AdminMiddleware
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
@@ -49,6 +50,7 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
         description="Desired state of deployments, and what came of it.",
         redoc_url=None,
     )
+    app.state.answers = Answers(services.cluster, services.clock)
     install_problems(app)
     app.add_middleware(AdminMiddleware, tokens=services.tokens, hosts=hosts)
     for router in (live_api(services, version), *_resources(services, version)):
@@ -73,7 +75,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         trial_api(TrialManager(cluster, services.replicas)),
         lists_api(cluster),
         nodes_api(cluster, clock),
-        gateways_api(services.gateways),
+        gateways_api(cluster, services.gateways),
         AdaptersApi(services.adapters, services.adapter_scratch).router(),
         adapter_policy_api(services.adapters),
         AliasesApi(aliases).router(),

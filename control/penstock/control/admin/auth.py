@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from penstock.control.declared.fields import named
@@ -43,17 +43,17 @@ def identified(authorization: Sequence[str], holder: Callable[[str], Token | Non
     return token
 
 
-def check_role(token: Token, needed: Role) -> None:
-    """Raises `forbidden` where the token's role does not include the needed one."""
-    if not token.role.includes(needed):
+def check_role(who: str, role: Role, needed: Role) -> None:
+    """Raises `forbidden` where the role of a token does not include the needed one."""
+    if not role.includes(needed):
         raise Refused(
-            f"token {token.name!r} has role {token.role}, this needs role {needed}: "
+            f"token {who!r} has role {role}, this needs role {needed}: "
             "ask somebody with role admin for another token",
             Code.FORBIDDEN,
         )
 
 
-def _requires(needed: Role) -> Callable[..., Coroutine[Any, Any, Token]]:
+def _has(needed: Role) -> Callable[..., Coroutine[Any, Any, Token]]:
     async def caller(
         request: Request,
         _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)] = None,
@@ -61,20 +61,23 @@ def _requires(needed: Role) -> Callable[..., Coroutine[Any, Any, Token]]:
         token = getattr(request.state, "caller", None)
         if not isinstance(token, Token):
             raise Unauthenticated(f"this needs a token: {HELP}")
-        check_role(token, needed)
+        check_role(token.name, token.role, needed)
         return token
 
     return caller
 
 
-def sets(*kinds: type) -> Any:
-    """Of the parameter that tells who asks, where a handler takes fields of these: a token whose
-    role may set them all."""
-    needed = {Role(leaf.declared.role) for leaf in named(*kinds)}
-    return Depends(_requires(max(needed, key=list(Role).index)))
+def requires(*needed: Role | type) -> Any:
+    """Of the parameter that tells who asks: a token of this role; where a handler takes fields of
+    declared types, one whose role may set them all. The API's document tells the role."""
+    roles = {each for each in needed if isinstance(each, Role)}
+    kinds = (each for each in needed if isinstance(each, type))
+    roles |= {Role(leaf.declared.role) for leaf in named(*kinds)}
+    role = max(roles, key=list(Role).index)
+    return Security(_has(role), scopes=[role])
 
 
-# What a handler writes as the type of the parameter that tells it who asks.
-Viewer = Annotated[Token, Depends(_requires(Role.VIEWER))]
-Operator = Annotated[Token, Depends(_requires(Role.OPERATOR))]
-Admin = Annotated[Token, Depends(_requires(Role.ADMIN))]
+# What a handler that reads writes as the type of the parameter that tells it who asks.
+Viewer = Annotated[Token, requires(Role.VIEWER)]
+Operator = Annotated[Token, requires(Role.OPERATOR)]
+Admin = Annotated[Token, requires(Role.ADMIN)]

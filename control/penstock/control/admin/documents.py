@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from penstock.control.admin.idempotency import HEADER, LONGEST
 from penstock.control.admin.problems import MEDIA_TYPE, Problem
 
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
@@ -29,6 +30,14 @@ BODY = {
 NAMED = {"404": "Nothing has this name"}
 CHANGE = {"409": "Another one is in the way", "503": "The head cannot store it, or holds still"}
 CONDITION = {"412": "It is not as the caller read it"}
+IDEMPOTENCY_KEY = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "maxLength": LONGEST},
+    "description": "a text of the caller's; sent again with the same request within 24 hours, the "
+    "request is not carried out again, and is answered as it was then",
+}
 
 
 def or_created(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
@@ -43,6 +52,8 @@ def with_problems(document: dict[str, Any]) -> dict[str, Any]:
     for name in FOREIGN_SCHEMAS:
         schemas.pop(name, None)
     for method, operation in _operations(document):
+        if method == "post":
+            operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
         responses = operation["responses"]
         responses.pop("422", None)
         if operation.get("security"):
@@ -64,7 +75,7 @@ def _refusals(method: str, operation: dict[str, Any]) -> dict[str, str]:
         found |= NAMED
     if method != "get":
         found |= CHANGE
-    if any(each["in"] == "header" for each in parameters):
+    if any(each["name"] == "if-match" for each in parameters):
         found |= CONDITION
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -32,6 +32,17 @@ class Page:
         names = sorted(named)
         first = 0 if self.after is None else bisect_right(names, self.after)
         return [named[name] for name in names[first:][: self.limit]]
+
+    def along(self, listed: Iterable[_Value], name: Callable[[_Value], object]) -> list[_Value]:
+        """What is on this page of a list that has an order of its own. Raises `InvalidInput` where
+        nothing on it has the name that the page before ended with."""
+        found = list(listed)
+        if self.after is not None:
+            names = [str(name(each)) for each in found]
+            if self.after not in names:
+                raise InvalidInput(f"after is {self.after!r}, which is not in this list")
+            found = found[names.index(self.after) + 1 :]
+        return found[: self.limit]
 
 
 def _page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends
 
+from penstock.control.admin.idempotency import ActsOnce
 from penstock.control.admin.parameters import known_parameters
 
 
@@ -15,6 +16,7 @@ def resources(prefix: str = "", *, tag: str) -> APIRouter:
     return APIRouter(
         prefix=f"/admin/v1{prefix}",
         tags=[tag],
+        route_class=ActsOnce,
         dependencies=[Depends(known_parameters)],
         responses={"4XX": {"description": "Refused"}, "5XX": {"description": "Failed"}},
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -83,16 +83,23 @@ class ClusterStore(Cluster):
         self._stored = view
         self.replace(replace(view, held=str(found.get("held", ""))))
 
-    async def apply(self, step: Step, author: Author) -> ClusterView:
-        """Applies what an operator decided; raises StoreUnavailable or HoldsStill, then nothing is
-        changed. Errors that the step raises pass through."""
+    async def apply(
+        self, step: Step, author: Author, together: Sequence[Change] = ()
+    ) -> ClusterView:
+        """Applies what an operator decided, and stores other documents `together` with it; raises
+        StoreUnavailable or HoldsStill, then nothing is changed. Errors that the step raises pass
+        through."""
 
         async def work() -> ClusterView:
             new = step(self._commanding())
-            await self._write_view(new, author)
+            await self._write_view(new, author, together)
             return self.replace(new)
 
         return await self._whole.do(work)
+
+    def tried(self, step: Step) -> ClusterView:
+        """The view as `apply` would have it; nothing is changed. Raises as it does."""
+        return step(self._commanding())
 
     async def apply_plan(self, plan: Callable[[ClusterView], Planned]) -> ClusterView:
         """Applies what a manager decides on the view as it is, in one transaction; raises
@@ -217,8 +224,10 @@ class ClusterStore(Cluster):
         document: Document = {"value": value}
         await self.write([Change(Key("counter", name), document)], Author(HEAD, f"raise {name}"))
 
-    async def _write_view(self, new: ClusterView, author: Author) -> None:
-        await self._write(changes_between(self._stored, new), author)
+    async def _write_view(
+        self, new: ClusterView, author: Author, together: Sequence[Change] = ()
+    ) -> None:
+        await self._write([*changes_between(self._stored, new), *together], author)
         self._stored = new
 
     async def _write(self, changes: list[Change], author: Author) -> None:

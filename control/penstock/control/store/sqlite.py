@@ -20,7 +20,16 @@ from penstock.control.errors import CannotStart, Code, PenstockError, StoreUnava
 from penstock.control.state.tenancy.spend import SpendRow
 from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
 from penstock.control.store import sqlite_usage
-from penstock.control.store.store import AuditEntry, Author, Change, Contents, Document, Key, Stored
+from penstock.control.store.store import (
+    IDEMPOTENCY,
+    AuditEntry,
+    Author,
+    Change,
+    Contents,
+    Document,
+    Key,
+    Stored,
+)
 
 _T = TypeVar("_T")
 
@@ -217,7 +226,8 @@ def _apply_one(db: sqlite3.Connection, change: Change, version: int) -> None:
         db.execute("DELETE FROM documents WHERE kind = ? AND name = ?", key)
     else:
         db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (*key, version, after))
-    db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?)", (version, *key, before, after))
+    if key.kind != IDEMPOTENCY:
+        db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?)", (version, *key, before, after))
 
 
 def _audit(

@@ -15,6 +15,9 @@ from penstock.control.store.usage import UsageStore
 
 Document = Mapping[str, Any]  # JSON object
 
+IDEMPOTENCY = "idempotency"
+"""The kind of documents that no audit trail has: answers to keys, each a copy of what is there."""
+
 
 class Key(NamedTuple):
     """Names a document: what kind it is, and which one."""

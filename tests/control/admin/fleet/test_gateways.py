@@ -10,6 +10,7 @@ from penstock.control.admin.app import admin_app
 from penstock.control.admin.fleet.gateways_api import GatewayReplacer
 from penstock.control.admin.services import AdminServices
 from penstock.control.errors import Code, NotFound, PenstockError
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import Admin, assert_problem, client_of, running_admin
@@ -23,7 +24,7 @@ class Gateways:
     def __init__(self) -> None:
         self.refusal: Exception | None = None
 
-    async def replace(self, gateway_id: str) -> Gateway:
+    async def replace(self, gateway_id: str, write: Write) -> Gateway:
         if self.refusal is not None:
             raise self.refusal
         return Gateway(f"{gateway_id}.2", GatewayState.READY, pid=7)

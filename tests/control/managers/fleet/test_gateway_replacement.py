@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from penstock.control.errors import Code
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import GatewayState
 from tests.control.managers.fleet.gateway_world import (
     PATIENCE,
@@ -43,7 +44,7 @@ async def test_replacing_starts_the_new_gateway_before_the_old_one_drains(world:
         await world.in_state(GatewayState.READY)
         old = world.launcher.started[0]
         old.stubborn = True  # it has streams to finish
-        replacing = tasks.create_task(manager.replace("gw-1"))
+        replacing = tasks.create_task(manager.replace("gw-1", Write("test")))
         await world.started(2)
         assert old.signals == []
         reports = tasks.create_task(world.reporting("gw-1.2"))
@@ -64,7 +65,7 @@ async def test_a_replacement_that_does_not_come_up_leaves_the_old_gateway_alone(
     async with world.running() as manager, asyncio.TaskGroup() as tasks:
         await world.in_state(GatewayState.READY)
         world.launcher.log = "penstock-gateway: error: no such flag\n"
-        replacing = tasks.create_task(refused(manager.replace("gw-1")))
+        replacing = tasks.create_task(refused(manager.replace("gw-1", Write("test"))))
         (await world.started(2)).end(2)
         assert "no such flag" in await replacing
         await world.shown({"gw-1": GatewayState.READY})
@@ -75,7 +76,7 @@ async def test_only_the_current_gateway_can_be_replaced(world: World) -> None:
     async with world.running() as manager:
         await world.in_state(GatewayState.READY)
         with raises_code(Code.UNKNOWN_GATEWAY, match="gw-9"):
-            await manager.replace("gw-9")
+            await manager.replace("gw-9", Write("test"))
 
 
 async def test_a_replaced_gateway_that_dies_is_started_again_under_its_own_id(
@@ -83,7 +84,7 @@ async def test_a_replaced_gateway_that_dies_is_started_again_under_its_own_id(
 ) -> None:
     async with world.running() as manager, asyncio.TaskGroup() as tasks:
         await world.in_state(GatewayState.READY)
-        replacing = tasks.create_task(manager.replace("gw-1"))
+        replacing = tasks.create_task(manager.replace("gw-1", Write("test")))
         await world.started(2)
         await world.report("gw-1.2")
         await turning(world, replacing)
@@ -143,7 +144,7 @@ async def test_an_older_gateway_goes_on_where_the_newest_ends_before_it_worked(
         await world.pass_time(1)
         await world.shown({"gw-1": GatewayState.READY})
         assert (old.signals, len(world.launcher.started)) == ([], 2)
-        replacing = tasks.create_task(manager.replace("gw-1"))
+        replacing = tasks.create_task(manager.replace("gw-1", Write("test")))
         await world.started(3)
         await world.report("gw-1.2")
         await turning(world, replacing)

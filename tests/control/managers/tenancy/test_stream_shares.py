@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.shares import EXPECTED_FOR, TELL_EVERY, ShareManager
 from penstock.control.managers.tenancy.tenants import TenantManager
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, Published
 from penstock.control.state.cluster import GatewayState as State
 from penstock.control.state.tenancy.stream_shares import streams_of
@@ -38,7 +39,7 @@ class Head:
 
     async def with_tenant(self, limit: int = LIMIT) -> Head:
         await TenantManager(self.cluster, self.clock).create(
-            "acme", TenantSpec(max_streams=limit), "test"
+            "acme", TenantSpec(max_streams=limit), Write("test")
         )
         return self
 
@@ -148,7 +149,7 @@ async def test_a_limit_that_changes_gives_nobody_what_still_runs() -> None:
     await head.hears("old", 15, draining=True)
     assert await head.tells("new") == [5]
     tenants = TenantManager(head.cluster, head.clock)
-    await tenants.put("acme", TenantSpec(max_streams=LIMIT + 1), "test", lambda _: None)
+    await tenants.put("acme", TenantSpec(max_streams=LIMIT + 1), Write("test"))
     told = head.cluster.view().tenancy.shares
     assert streams_of(told.streams["acme"], told.members, "new", LIMIT + 1) == 5
     await head.tells()

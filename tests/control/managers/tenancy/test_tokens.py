@@ -9,6 +9,7 @@ import pytest
 from penstock.control.errors import HoldsStill
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.tenancy.tokens import TokenManager, new_secret
+from penstock.control.managers.write import Write
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
@@ -52,9 +53,9 @@ async def test_a_store_that_was_replaced_takes_the_file_that_is_there() -> None:
 async def test_a_revoked_token_stays_revoked_though_its_file_is_there() -> None:
     store = MemoryStore()
     tokens = await started(store, "pst_a", new=True)
-    _, other = await tokens.create("bob", Role.ADMIN, "test")
+    _, other = await tokens.create("bob", Role.ADMIN, Write("test"))
     (first,) = [token for token in tokens.all() if token.name == "admin"]
-    await tokens.revoke(first.id, "bob")
+    await tokens.revoke(first.id, Write("bob"))
     again = await started(store, "pst_a")
     assert again.holder("pst_a") is None
     assert again.holder(other)
@@ -103,14 +104,14 @@ async def test_a_head_that_holds_still_writes_no_token_and_keeps_nobody_out() ->
     await cluster.restore()
     tokens = TokenManager(cluster, clock)
     await tokens.begin("pst_a", new=True)
-    eve, _ = await tokens.create("eve", Role.VIEWER, "test")
+    eve, _ = await tokens.create("eve", Role.VIEWER, Write("test"))
     await contradict(cluster)
     version = (await store.load()).version
     await tokens.used(eve)
     with pytest.raises(HoldsStill, match="--take-over"):
-        await tokens.create("bob", Role.ADMIN, "test")
+        await tokens.create("bob", Role.ADMIN, Write("test"))
     with pytest.raises(HoldsStill, match="--take-over"):
-        await tokens.revoke(eve.id, "bob")
+        await tokens.revoke(eve.id, Write("bob"))
     assert sorted(t.name for t in tokens.all()) == ["admin", "eve"]
     await tokens.begin("pst_b", new=True)  # the operator took the file away and started it again
     assert tokens.holder("pst_b")

@@ -16,6 +16,7 @@ from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tenants import TenantManager
 from penstock.control.managers.tenancy.usage import UsageManager
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport
 from penstock.control.state.cluster import GatewayState as State
 from penstock.control.state.tenancy.dividing import WHOLE
@@ -223,8 +224,8 @@ async def test_a_head_that_holds_still_writes_nothing_and_forgets_nothing() -> N
 
 async def test_a_quota_is_used_up_by_its_last_token_and_comes_back_at_midnight() -> None:
     head = Head()
-    await head.tenants.create("acme", TenantSpec(tokens_per_day=30), "test")
-    await head.tenants.create("other", TenantSpec(), "test")
+    await head.tenants.create("acme", TenantSpec(tokens_per_day=30), Write("test"))
+    await head.tenants.create("other", TenantSpec(), Write("test"))
     midnight = int(NOON.replace(hour=0).timestamp() + 24 * 3600) * 1000
     for requests, used_up in ((1, False), (2, True)):
         head.usage.take("gw-1", "i1", [(ACME, Counts(requests, 0, 10 * requests, 5 * requests))])
@@ -276,8 +277,8 @@ async def test_sums_of_today_are_those_of_the_last_second_and_stand_while_none_c
 
 async def test_a_key_is_left_out_once_it_is_past_its_end() -> None:
     head = Head()
-    await head.tenants.create("acme", TenantSpec(), "test")
-    await head.tenants.create_key("acme", "", head.clock.now() + 2 * SECOND, "test")
+    await head.tenants.create("acme", TenantSpec(), Write("test"))
+    await head.tenants.create_key("acme", "", head.clock.now() + 2 * SECOND, Write("test"))
     told = []
     for _ in range(3):
         (acme,) = tenant_routes(head.cluster.view().tenancy)
@@ -289,7 +290,7 @@ async def test_a_key_is_left_out_once_it_is_past_its_end() -> None:
 
 async def test_shares_follow_what_gateways_are_asked_for_and_are_told_seldom() -> None:
     head = Head()
-    await head.tenants.create("acme", TenantSpec(requests_per_minute=60), "test")
+    await head.tenants.create("acme", TenantSpec(requests_per_minute=60), Write("test"))
     await head.gateways("gw-1", "gw-2")
     await head.second()
     assert head.shares_of("gw-1", "gw-2") == [500, 500]
@@ -317,7 +318,7 @@ async def test_shares_follow_what_gateways_are_asked_for_and_are_told_seldom() -
 
 async def test_a_gateway_that_drains_gives_its_share_to_those_that_take_requests() -> None:
     head = Head()
-    await head.tenants.create("acme", TenantSpec(requests_per_minute=60), "test")
+    await head.tenants.create("acme", TenantSpec(requests_per_minute=60), Write("test"))
     await head.gateways("gw-1")
     await head.second()
     assert head.shares_of("gw-1", "new") == [WHOLE, 125]

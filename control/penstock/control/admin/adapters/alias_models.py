@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -63,11 +62,6 @@ class AliasModel(Shown):
     moved_at: datetime
     moved_by: str
     moves: int = Field(description="that are remembered")
-
-    @property
-    def etag(self) -> str:
-        """Names this state of it, and no other that it had or will have: each move has its time."""
-        return f'"{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:32]}"'
 
     @classmethod
     def of(cls, alias: Alias) -> AliasModel:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response, status
 
-from penstock.adapters.alias import Alias
 from penstock.control.admin.adapters.alias_models import AliasModel, AliasSpecModel, MoveModel
-from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.auth import Viewer
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import Paged
-from penstock.control.admin.preconditions import IfMatch, IfNoneMatch, check_tag
 from penstock.control.admin.resources import resources
-from penstock.control.managers.adapters.aliases import AliasManager, OnlyIf
+from penstock.control.admin.writes import Change, Put, tagged
+from penstock.control.managers.adapters.aliases import AliasManager
 
 
 class AliasesApi:
@@ -44,60 +43,31 @@ class AliasesApi:
         self, deployment: str, alias: str, _: Viewer, response: Response
     ) -> AliasModel:
         """One alias."""
-        return _shown(self._aliases.alias(deployment, alias), response)
+        tagged(response, found := self._aliases.alias(deployment, alias))
+        return AliasModel.of(found)
 
     async def put_alias(
-        self,
-        deployment: str,
-        alias: str,
-        body: AliasSpecModel,
-        caller: Operator,
-        response: Response,
-        if_match: IfMatch = None,
-        if_none_match: IfNoneMatch = None,
+        self, deployment: str, alias: str, body: AliasSpecModel, write: Put
     ) -> AliasModel:
         """Moves an alias, or makes it (201). All gateways are told at once; a request that has
         begun ends under the version that it began with."""
-        only_if = _as_read(f"alias {deployment}:{alias}", if_match, if_none_match)
-        spec = body.to_spec()
-        made, is_new = await self._aliases.put(deployment, alias, spec, caller.name, only_if)
-        if is_new:
-            response.status_code = status.HTTP_201_CREATED
-        return _shown(made, response)
+        made, is_new = await self._aliases.put(deployment, alias, body.to_spec(), write)
+        write.tell(made, f"/admin/v1/aliases/{deployment}/{alias}" if is_new else "")
+        return AliasModel.of(made)
 
-    async def delete_alias(
-        self, deployment: str, alias: str, caller: Operator, if_match: IfMatch = None
-    ) -> None:
+    async def delete_alias(self, deployment: str, alias: str, write: Change) -> None:
         """Deletes an alias; the versions that it named stay."""
-        only_if = _as_read(f"alias {deployment}:{alias}", if_match)
-        await self._aliases.delete(deployment, alias, caller.name, only_if)
+        await self._aliases.delete(deployment, alias, write)
 
-    async def undo_alias(
-        self,
-        deployment: str,
-        alias: str,
-        caller: Operator,
-        response: Response,
-        if_match: IfMatch = None,
-    ) -> AliasModel:
+    async def undo_alias(self, deployment: str, alias: str, write: Change) -> AliasModel:
         """Takes the last move back; taken back twice, it is two moves back."""
-        only_if = _as_read(f"alias {deployment}:{alias}", if_match)
-        return _shown(await self._aliases.undo(deployment, alias, caller.name, only_if), response)
+        write.tell(undone := await self._aliases.undo(deployment, alias, write))
+        return AliasModel.of(undone)
 
-    async def alias_history(self, deployment: str, alias: str, _: Viewer) -> list[MoveModel]:
-        """The moves of an alias, the newest first."""
-        moves = self._aliases.alias(deployment, alias).moves
-        return [MoveModel.of(move) for move in reversed(moves)]
-
-
-def _shown(alias: Alias, response: Response) -> AliasModel:
-    model = AliasModel.of(alias)
-    response.headers["etag"] = model.etag
-    return model
-
-
-def _as_read(what: str, if_match: str | None, if_none_match: str | None = None) -> OnlyIf:
-    """That the alias is as the caller read it."""
-    return lambda alias: check_tag(
-        AliasModel.of(alias).etag if alias else "", if_match, if_none_match, what
-    )
+    async def alias_history(
+        self, deployment: str, alias: str, _: Viewer, page: Paged
+    ) -> list[MoveModel]:
+        """The moves of an alias, the newest first; pages go by `at`."""
+        moves = reversed(self._aliases.alias(deployment, alias).moves)
+        told = [MoveModel.of(move) for move in moves]
+        return page.along(told, lambda move: move.model_dump(mode="json")["at"])

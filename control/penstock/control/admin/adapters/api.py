@@ -21,14 +21,16 @@ from penstock.control.admin.adapters.models import (
     PromoteModel,
     WhereModel,
 )
-from penstock.control.admin.auth import Operator, Viewer, check_role
+from penstock.control.admin.auth import Viewer, check_role
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
+from penstock.control.admin.writes import Asked, Change, Create, tagged
 from penstock.control.errors import NotFound
 from penstock.control.managers.adapters.versions import AdapterManager
+from penstock.control.managers.write import Write
 from penstock.control.state.adapters.whereabouts import whereabouts
-from penstock.control.state.tenancy.tokens import Role, Token
+from penstock.control.state.tenancy.tokens import Role
 
 _ONE = "/{adapter}"
 
@@ -70,21 +72,19 @@ class AdaptersApi:
         }
         return [AdapterModel.of(view, version) for version in page.of(found)]
 
-    async def register_adapter(
-        self, request: Request, caller: Operator, response: Response
-    ) -> AdapterModel:
+    async def register_adapter(self, request: Request, write: Create) -> AdapterModel:
         """Registers a version, from a source that the head reads or of files that are sent along:
         checked and stored, or refused with nothing kept. The same bytes again under the same name
         and version: 200, and nothing new; other bytes: 409."""
         if is_upload(request):
-            return self._shown(await self._uploaded(request, caller), response)
+            return self._shown(await self._uploaded(request, write), write)
         body = parsed(NewAdapterModel, await request.body())
         if body.source.startswith("/"):  # or whoever asks could look around on the head's disk
-            check_role(caller, Role.ADMIN)
-        made = await self._adapters.register(body.to_spec(), body.source, caller.name)
-        return self._shown(made, response)
+            check_role(write.who, write.role, Role.ADMIN)
+        made = await self._adapters.register(body.to_spec(), body.source, write)
+        return self._shown(made, write)
 
-    async def _uploaded(self, request: Request, caller: Token) -> tuple[AdapterVersion, bool]:
+    async def _uploaded(self, request: Request, write: Write) -> tuple[AdapterVersion, bool]:
         async with received_upload(
             pieces_of(request),
             request.headers["content-type"],
@@ -94,65 +94,66 @@ class AdaptersApi:
             named = {key: value for key, value in upload.manifest.items() if key != "sha256"}
             manifest = parsed(AdapterManifestModel, json.dumps(named).encode())
             spec = manifest.to_spec()
-            return await self._adapters.register_upload(spec, upload.directory, caller.name)
+            return await self._adapters.register_upload(spec, upload.directory, write)
 
-    async def get_adapter(self, adapter: str, _: Viewer) -> AdapterModel:
+    async def get_adapter(self, adapter: str, _: Viewer, response: Response) -> AdapterModel:
         """One version, by name@version."""
         view = self._adapters.view
-        return AdapterModel.of(view, view.adapters.version(adapter))
+        tagged(response, version := view.adapters.version(adapter))
+        return AdapterModel.of(view, version)
 
-    async def delete_adapter(self, adapter: str, caller: Operator) -> None:
+    async def delete_adapter(self, adapter: str, write: Change) -> None:
         """Deletes a version for good: its name and version are never given again. 409 while an
         alias names it."""
-        await self._adapters.remove(adapter, caller.name)
+        await self._adapters.remove(adapter, write)
 
     async def promote_adapter(
-        self, adapter: str, body: PromoteModel, caller: Operator
+        self, adapter: str, body: PromoteModel, write: Change
     ) -> AdapterModel:
         """Brings a version forward; 409 where the policy asks for evidence that is not there."""
-        promoted = await self._adapters.promote(adapter, body.state, caller.name)
+        write.tell(promoted := await self._adapters.promote(adapter, body.state, write))
         return AdapterModel.of(self._adapters.view, promoted)
 
-    async def retire_adapter(self, adapter: str, caller: Operator) -> AdapterModel:
+    async def retire_adapter(self, adapter: str, write: Change) -> AdapterModel:
         """Nobody may ask for the version any more; 409 while an alias names it."""
-        retired = await self._adapters.retire(adapter, caller.name)
+        write.tell(retired := await self._adapters.retire(adapter, write))
         return AdapterModel.of(self._adapters.view, retired)
 
-    async def adapter_replicas(self, adapter: str, _: Viewer) -> list[WhereModel]:
+    async def adapter_replicas(self, adapter: str, _: Viewer, page: Paged) -> list[WhereModel]:
         """Where a version is: on every replica that could hold it, by that replica's own word."""
         view = self._adapters.view
-        return [
-            WhereModel.drawn(each) for each in whereabouts(view, view.adapters.version(adapter))
-        ]
+        found = whereabouts(view, view.adapters.version(adapter))
+        return [WhereModel.drawn(each) for each in page.along(found, lambda it: it.replica)]
 
-    async def list_evidence(self, adapter: str, _: Viewer) -> list[EvidenceModel]:
+    async def list_evidence(self, adapter: str, _: Viewer, page: Paged) -> list[EvidenceModel]:
         """What evaluations found of a version, the newest first."""
         adapters = self._adapters.view.adapters
-        return [EvidenceModel.of(e) for e in adapters.evidence_of(adapters.version(adapter).ref)]
+        found = adapters.evidence_of(adapters.version(adapter).ref)
+        return [EvidenceModel.of(each) for each in page.along(found, lambda it: it.id)]
 
     async def put_evidence(
-        self, adapter: str, body: NewEvidenceModel, caller: Operator
+        self, adapter: str, body: NewEvidenceModel, write: Change
     ) -> EvidenceModel:
         """Keeps what an evaluation found, beside what others did; the newest of a kind counts. 409
         where it was found of other bytes or on another model."""
-        told = await self._adapters.add_evidence(
-            adapter, body.to_evidence(), body.report, caller.name
-        )
+        told = await self._adapters.add_evidence(adapter, body.to_evidence(), body.report, write)
+        write.tell(told)
         return EvidenceModel.of(told)
 
-    async def get_evidence(self, adapter: str, evidence_id: str, _: Viewer) -> EvidenceModel:
+    async def get_evidence(
+        self, adapter: str, evidence_id: str, _: Viewer, response: Response
+    ) -> EvidenceModel:
         """One finding with its report."""
         adapters = self._adapters.view.adapters
         told = adapters.evidence.get(evidence_id)
         if told is None or told.ref != adapters.version(adapter).ref:
             raise NotFound(f"{adapter} has no evidence {evidence_id!r}")
+        tagged(response, told)
         return EvidenceModel.of(told, await self._adapters.report(told.report))
 
-    def _shown(self, made: tuple[AdapterVersion, bool], response: Response) -> AdapterModel:
+    def _shown(self, made: tuple[AdapterVersion, bool], write: Asked) -> AdapterModel:
         version, is_new = made
-        if is_new:
-            response.status_code = status.HTTP_201_CREATED
-            response.headers["location"] = f"/admin/v1/adapters/{version.ref}"
+        write.tell(version, f"/admin/v1/adapters/{version.ref}" if is_new else "")
         return AdapterModel.of(self._adapters.view, version)
 
 
@@ -161,14 +162,15 @@ def adapter_policy_api(adapters: AdapterManager) -> APIRouter:
     router = resources("/adapter-policy", tag="adapters")
 
     @router.get("")
-    async def get_policy(_: Viewer) -> AdapterPolicyModel:
+    async def get_policy(_: Viewer, response: Response) -> AdapterPolicyModel:
         """What a promotion asks for."""
+        tagged(response, adapters.view.adapters.policy)
         return AdapterPolicyModel.of(adapters.view.adapters.policy)
 
     @router.put("")
-    async def put_policy(body: AdapterPolicyModel, caller: Operator) -> AdapterPolicyModel:
+    async def put_policy(body: AdapterPolicyModel, write: Change) -> AdapterPolicyModel:
         """Says what a promotion asks for from now on; what is promoted already stays so."""
-        await adapters.set_policy(body.to_policy(), caller.name)
-        return AdapterPolicyModel.of(adapters.view.adapters.policy)
+        write.tell(policy := await adapters.set_policy(body.to_policy(), write))
+        return AdapterPolicyModel.of(policy)
 
     return router

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
 from penstock.control.admin.rollout.models import GatewayModel, NodeModel, ReplicaModel
+from penstock.control.admin.writes import tagged
 from penstock.control.managers.cluster import Cluster
+from penstock.control.managers.fleet.node_drain import node_in
 from penstock.control.state.routing.doubts import doubts_in
 
 
@@ -31,6 +33,13 @@ def lists_api(cluster: Cluster) -> APIRouter:
         """Node agents, by id."""
         observed = cluster.liveness.nodes
         return [NodeModel.of(n, observed.get(n.id)) for n in page.of(cluster.view().nodes)]
+
+    @router.get("/nodes/{node_id}")
+    async def get_node(node_id: str, _: Viewer, response: Response) -> NodeModel:
+        """One node agent."""
+        node = node_in(cluster.view(), node_id)
+        tagged(response, node)
+        return NodeModel.of(node, cluster.liveness.nodes.get(node.id))
 
     @router.get("/gateways")
     async def list_gateways(_: Viewer, page: Paged) -> list[GatewayModel]:

@@ -8,15 +8,15 @@ from typing import Annotated, Any, Final, Protocol
 from fastapi import APIRouter, Response, status
 from fastapi.responses import StreamingResponse
 
-from penstock.control.admin.auth import Operator, Viewer, sets
-from penstock.control.admin.parameters import DryRun, Paged
+from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.parameters import Paged
 from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
 from penstock.control.admin.resources import resources
+from penstock.control.admin.writes import Asked, Change, creates, tagged
 from penstock.control.managers.recording.recordings import RecordingManager
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.recordings import Recording
 from penstock.control.state.recording.spec import RecordingSpec
-from penstock.control.state.tenancy.tokens import Token
 
 JSON_LINES: Final = "application/jsonl"
 FILE: Final[dict[int | str, dict[str, Any]]] = {
@@ -26,7 +26,7 @@ FILE: Final[dict[int | str, dict[str, Any]]] = {
     }
 }
 
-Setter = Annotated[Token, sets(RecordingSpec)]
+Creates = Annotated[Asked, creates(RecordingSpec)]
 
 
 class Recorded(Protocol):
@@ -63,26 +63,22 @@ class RecordingsApi:
         """Recordings, by name."""
         return [self._shown(each) for each in page.of(self._recordings.recordings.named)]
 
-    async def start_recording(
-        self,
-        body: RecordingSpecModel,
-        caller: Setter,
-        response: Response,
-        dry_run: DryRun = False,
-    ) -> RecordingModel:
+    async def start_recording(self, body: RecordingSpecModel, write: Creates) -> RecordingModel:
         """Begins to keep requests of a deployment, with when they came and how they were answered;
         409 where the name is taken. Clients notice nothing of it."""
-        made = await self._recordings.start(body.to_spec(), caller.name, dry_run=dry_run)
-        response.headers["location"] = f"/admin/v1/recordings/{made.spec.name}"
+        made = await self._recordings.start(body.to_spec(), write)
+        write.tell(made, f"/admin/v1/recordings/{made.spec.name}")
         return self._shown(made)
 
-    async def get_recording(self, name: str, _: Viewer) -> RecordingModel:
+    async def get_recording(self, name: str, _: Viewer, response: Response) -> RecordingModel:
         """One recording."""
-        return self._shown(self._recordings.recordings.recording(name))
+        tagged(response, recording := self._recordings.recordings.recording(name))
+        return self._shown(recording)
 
-    async def stop_recording(self, name: str, caller: Operator) -> RecordingModel:
+    async def stop_recording(self, name: str, write: Change) -> RecordingModel:
         """Records nothing more; what was recorded stays."""
-        return self._shown(await self._recordings.stop(name, caller.name))
+        write.tell(recording := await self._recordings.stop(name, write))
+        return self._shown(recording)
 
     async def read_recording(self, name: str, _: Operator) -> StreamingResponse:
         """What was recorded, as JSON Lines: what `penstock replay` reads."""
@@ -90,9 +86,9 @@ class RecordingsApi:
         first = await anext(lines)  # so that what goes wrong is told as an error
         return StreamingResponse(_after(first, lines), media_type=JSON_LINES)
 
-    async def delete_recording(self, name: str, caller: Operator) -> None:
+    async def delete_recording(self, name: str, write: Change) -> None:
         """Ends a recording; nothing of what it recorded is kept."""
-        await self._recordings.delete(name, caller.name)
+        await self._recordings.delete(name, write)
 
     def _shown(self, recording: Recording) -> RecordingModel:
         message = self._recordings.message(recording)

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 
 from fastapi import APIRouter, Response
 
 from penstock.control.admin.auth import Viewer
-from penstock.control.admin.parameters import DryRun
-from penstock.control.admin.preconditions import IfMatch, check_match
+from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
-from penstock.control.admin.rollout.deployments_api import (
-    DeploymentsApi,
-    Setter,
-    author_of,
-    check_code,
-)
+from penstock.control.admin.rollout.deployments_api import Changes, DeploymentsApi, check_code
 from penstock.control.admin.rollout.models import DeploymentModel
-from penstock.control.admin.rollout.reason import Reason
 from penstock.control.admin.rollout.revision_models import RevisionModel, RollbackModel
+from penstock.control.managers.write import digest_tag
 from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
 from penstock.control.state.rollout.placing import specified, tried_anew
 from penstock.control.state.rollout.revision import Origin, revision_of, to_undo_to
-from penstock.control.store.store import Author
 
 
 class RevisionsApi:
@@ -46,109 +37,64 @@ class RevisionsApi:
         router.post("/resume")(self.resume)
         return router
 
-    async def list_revisions(self, name: str, _: Viewer) -> list[RevisionModel]:
+    async def list_revisions(self, name: str, _: Viewer, page: Paged) -> list[RevisionModel]:
         """The revisions that are kept, newest first."""
         deployment = self._deployments.known(name)
-        return [RevisionModel.of(deployment, each) for each in reversed(deployment.revisions)]
+        found = page.along(reversed(deployment.revisions), lambda each: str(each.number))
+        return [RevisionModel.of(deployment, each) for each in found]
 
-    async def get_revision(self, name: str, number: int, _: Viewer) -> RevisionModel:
+    async def get_revision(
+        self, name: str, number: int, _: Viewer, response: Response
+    ) -> RevisionModel:
         """One revision."""
         deployment = self._deployments.known(name)
-        return RevisionModel.of(deployment, revision_of(deployment.revisions, number))
+        shown = RevisionModel.of(deployment, revision_of(deployment.revisions, number))
+        response.headers["etag"] = digest_tag(shown.model_dump())
+        return shown
 
     async def roll_back(
-        self,
-        name: str,
-        caller: Setter,
-        response: Response,
-        body: RollbackModel | None = None,
-        reason: Reason = "",
-        if_match: IfMatch = None,
-        dry_run: DryRun = False,
+        self, name: str, write: Changes, body: RollbackModel | None = None
     ) -> DeploymentModel:
         """Makes the deployment of an earlier revision's template again, under a new number. All
         else stays as it is."""
         number = body.revision if body else None
 
-        def step(view: ClusterView, known: Deployment, now: datetime) -> ClusterView:
+        def step(view: ClusterView, known: Deployment) -> ClusterView:
             past = known.revisions
             back = to_undo_to(past) if number is None else revision_of(past, number)
             spec = replace(known.spec, template=back.template)
-            check_code(caller, known, spec)
+            check_code(write, known, spec)
             check_aliases_fit(view, spec)
-            why = reason or f"back to revision {back.number}"
-            return specified(view, known, spec, now, Origin(caller.name, why))
+            origin = Origin(write.who, write.reason or f"back to revision {back.number}")
+            return specified(view, known, spec, self._deployments.now(), origin)
 
         to = f"revision {number}" if number else "the last that served"
-        author = author_of(caller, f"roll deployment {name} back to {to}", reason)
-        return await self._changed(name, step, author, response, if_match, dry_run=dry_run)
+        return await self._deployments.change(
+            name, step, write, f"roll deployment {name} back to {to}"
+        )
 
-    async def restart(
-        self,
-        name: str,
-        caller: Setter,
-        response: Response,
-        reason: Reason = "",
-        if_match: IfMatch = None,
-        dry_run: DryRun = False,
-    ) -> DeploymentModel:
+    async def restart(self, name: str, write: Changes) -> DeploymentModel:
         """Replaces every replica by a new one of the same template, which gets a new number."""
 
-        def step(view: ClusterView, known: Deployment, now: datetime) -> ClusterView:
-            origin = Origin(caller.name, reason or "restart")
-            return tried_anew(view, restarted(known, now, origin))
+        def step(view: ClusterView, known: Deployment) -> ClusterView:
+            origin = Origin(write.who, write.reason or "restart")
+            return tried_anew(view, restarted(known, self._deployments.now(), origin))
 
-        author = author_of(caller, f"restart deployment {name}", reason)
-        return await self._changed(name, step, author, response, if_match, dry_run=dry_run)
+        return await self._deployments.change(name, step, write, f"restart deployment {name}")
 
-    async def pause(
-        self,
-        name: str,
-        caller: Setter,
-        response: Response,
-        reason: Reason = "",
-        if_match: IfMatch = None,
-        dry_run: DryRun = False,
-    ) -> DeploymentModel:
+    async def pause(self, name: str, write: Changes) -> DeploymentModel:
         """Stops a rollout where it is: what runs stays, and what is missing is made of the last
         revision that served."""
 
-        def step(view: ClusterView, known: Deployment, now: datetime) -> ClusterView:
-            return view.with_deployment(paused(known, now))
+        def step(view: ClusterView, known: Deployment) -> ClusterView:
+            return view.with_deployment(paused(known, self._deployments.now()))
 
-        author = author_of(caller, f"pause the rollout of {name}", reason)
-        return await self._changed(name, step, author, response, if_match, dry_run=dry_run)
+        return await self._deployments.change(name, step, write, f"pause the rollout of {name}")
 
-    async def resume(
-        self,
-        name: str,
-        caller: Setter,
-        response: Response,
-        reason: Reason = "",
-        if_match: IfMatch = None,
-        dry_run: DryRun = False,
-    ) -> DeploymentModel:
+    async def resume(self, name: str, write: Changes) -> DeploymentModel:
         """Goes on with a rollout that was paused; tries a revision that failed once more."""
 
-        def step(view: ClusterView, known: Deployment, now: datetime) -> ClusterView:
-            return tried_anew(view, resumed(known, now))
+        def step(view: ClusterView, known: Deployment) -> ClusterView:
+            return tried_anew(view, resumed(known, self._deployments.now()))
 
-        author = author_of(caller, f"resume the rollout of {name}", reason)
-        return await self._changed(name, step, author, response, if_match, dry_run=dry_run)
-
-    async def _changed(
-        self,
-        name: str,
-        step: Callable[[ClusterView, Deployment, datetime], ClusterView],
-        author: Author,
-        response: Response,
-        if_match: str | None,
-        *,
-        dry_run: bool,
-    ) -> DeploymentModel:
-        def checked(view: ClusterView) -> ClusterView:
-            known = view.deployment(name)
-            check_match(known, if_match)
-            return step(view, known, self._deployments.now())
-
-        return await self._deployments.changed(name, checked, author, response, dry_run=dry_run)
+        return await self._deployments.change(name, step, write, f"resume the rollout of {name}")

@@ -8,8 +8,8 @@ from typing import Annotated, Protocol
 
 from fastapi import APIRouter, Response, status
 
-from penstock.control.admin.auth import Operator, Viewer, sets
-from penstock.control.admin.parameters import DryRun, Paged
+from penstock.control.admin.auth import Viewer
+from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
 from penstock.control.admin.shadow.models import (
     ShadowMadeModel,
@@ -17,15 +17,16 @@ from penstock.control.admin.shadow.models import (
     ShadowReportModel,
     ShadowSpecModel,
 )
+from penstock.control.admin.writes import Asked, Change, creates, tagged
 from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.state.shadow.comparing import Account, Standing
 from penstock.control.state.shadow.shadows import Shadow
 from penstock.control.state.shadow.spec import ShadowSpec
-from penstock.control.state.tenancy.tokens import Role, Token
+from penstock.control.state.tenancy.tokens import Role
 from penstock.control.store.usage import UsageStore
 from penstock.control.supervision.clock import Clock
 
-Setter = Annotated[Token, sets(ShadowSpec)]
+Creates = Annotated[Asked, creates(ShadowSpec)]
 
 
 class Comparisons(Protocol):
@@ -65,19 +66,18 @@ class ShadowsApi:
         """Shadows, by name."""
         return [self._shown(each) for each in page.of(self._shadows.shadows.named)]
 
-    async def create_shadow(
-        self, body: ShadowSpecModel, caller: Setter, response: Response, dry_run: DryRun = False
-    ) -> ShadowMadeModel:
+    async def create_shadow(self, body: ShadowSpecModel, write: Creates) -> ShadowMadeModel:
         """Begins to repeat requests of a deployment to another one, once they are answered, and to
         compare the answers; 409 where the name is taken. Clients notice nothing of it."""
-        made = await self._shadows.create(body.to_spec(), caller.name, dry_run=dry_run)
-        response.headers["location"] = f"/admin/v1/shadows/{made.spec.name}"
+        made = await self._shadows.create(body.to_spec(), write)
+        write.tell(made, f"/admin/v1/shadows/{made.spec.name}")
         pairs_a_day = await self._pairs_a_day(made)
         return ShadowMadeModel(**self._shown(made).model_dump(), pairs_a_day=pairs_a_day)
 
-    async def get_shadow(self, name: str, _: Viewer) -> ShadowModel:
+    async def get_shadow(self, name: str, _: Viewer, response: Response) -> ShadowModel:
         """One shadow."""
-        return self._shown(self._shadows.shadows.shadow(name))
+        tagged(response, shadow := self._shadows.shadows.shadow(name))
+        return self._shown(shadow)
 
     async def report_shadow(self, name: str, caller: Viewer) -> ShadowReportModel:
         """Whether the candidate is worse, check by check, with a known error rate however often one
@@ -95,17 +95,19 @@ class ShadowsApi:
             html=account.html,
         )
 
-    async def pause_shadow(self, name: str, caller: Operator) -> ShadowModel:
+    async def pause_shadow(self, name: str, write: Change) -> ShadowModel:
         """Repeats nothing until it is resumed; what was compared stays."""
-        return self._shown(await self._shadows.pause(name, caller.name))
+        write.tell(shadow := await self._shadows.pause(name, write))
+        return self._shown(shadow)
 
-    async def resume_shadow(self, name: str, caller: Operator) -> ShadowModel:
+    async def resume_shadow(self, name: str, write: Change) -> ShadowModel:
         """Goes on where it was paused; 409 for one that has ended."""
-        return self._shown(await self._shadows.resume(name, caller.name))
+        write.tell(shadow := await self._shadows.resume(name, write))
+        return self._shown(shadow)
 
-    async def delete_shadow(self, name: str, caller: Operator) -> None:
+    async def delete_shadow(self, name: str, write: Change) -> None:
         """Ends a shadow; nothing of what it compared is kept."""
-        await self._shadows.delete(name, caller.name)
+        await self._shadows.delete(name, write)
 
     async def _pairs_a_day(self, shadow: Shadow) -> float:
         """At most, by what the primary had today and yesterday."""

@@ -12,10 +12,10 @@ from penstock.adapters.alias import Alias, BadAlias, Move, Target, check_target
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.managers.write import Write
 from penstock.control.state.adapters.bases import check_taken
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.routing.snapshot import Routes
-from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -32,20 +32,11 @@ class AliasSpec:
     pinned: bool = False
 
 
-OnlyIf = Callable[[Alias | None], None]
-"""Looks at an alias, if there is one, and raises where it is not to be changed."""
-
-
-def _always(_: Alias | None) -> None:
-    """On no condition."""
-
-
 class AliasManager:
     """Changes aliases in the view, so that every gateway is told at once, and answers when all
     of them route by it; at the latest after `PATIENCE`, since one may hang.
 
-    All raise `StoreUnavailable` and `HoldsStill`, and what `only_if` raises of the alias as it is
-    when it would be changed; then nothing is changed.
+    All raise `StoreUnavailable`, `HoldsStill` and `revision-mismatch`; then nothing is changed.
     """
 
     def __init__(self, cluster: ClusterStore, routes: RouteManager, clock: Clock) -> None:
@@ -59,7 +50,7 @@ class AliasManager:
         return self._cluster.view()
 
     async def put(
-        self, deployment: str, name: str, spec: AliasSpec, who: str, only_if: OnlyIf = _always
+        self, deployment: str, name: str, spec: AliasSpec, write: Write
     ) -> tuple[Alias, bool]:
         """Makes an alias, or moves it; the alias, and whether it is new. Raises
         `unknown-deployment` and `InvalidInput`."""
@@ -71,40 +62,41 @@ class AliasManager:
             known = view.adapters.aliases.get(f"{deployment}:{name}")
             is_new = known is None
             self._check(view, deployment, target)
-            only_if(known)
-            move = Move(target, self._clock.now(), who)
+            write.check(known, f"alias {deployment}:{name}")
+            move = Move(target, self._clock.now(), write.who)
             moved = known.moved(move) if known else _made(deployment, name, move)
             return replace(moved, preload=spec.preload, pinned=spec.pinned)
 
-        made = await self._change(step, Author(who, f"{deployment}:{name} is {target}"))
+        made = await self._change(step, write, f"{deployment}:{name} is {target}")
         return made, is_new
 
-    async def undo(self, deployment: str, name: str, who: str, only_if: OnlyIf = _always) -> Alias:
+    async def undo(self, deployment: str, name: str, write: Write) -> Alias:
         """Takes the last move back. Raises `unknown-alias`, and `InvalidInput` where it never
         moved, or what it named then may be named no longer."""
 
         def step(view: ClusterView) -> Alias:
             alias = view.adapters.alias(deployment, name)
-            only_if(alias)
+            write.check(alias, f"alias {deployment}:{name}")
             try:
-                undone = alias.undone(self._clock.now(), who)
+                undone = alias.undone(self._clock.now(), write.who)
             except BadAlias as error:
                 raise InvalidInput(str(error)) from None
             self._check(view, deployment, undone.target)
             return undone
 
-        return await self._change(step, Author(who, f"undo the move of {deployment}:{name}"))
+        return await self._change(step, write, f"undo the move of {deployment}:{name}")
 
-    async def delete(self, deployment: str, name: str, who: str, only_if: OnlyIf = _always) -> None:
+    async def delete(self, deployment: str, name: str, write: Write) -> None:
         """Nobody can say it any more. Raises `unknown-alias`."""
 
         def step(view: ClusterView) -> ClusterView:
             alias = view.adapters.alias(deployment, name)
-            only_if(alias)
+            write.check(alias, f"alias {deployment}:{name}")
             return replace(view, adapters=view.adapters.without_alias(alias))
 
-        await self._cluster.apply(step, Author(who, f"delete alias {deployment}:{name}"))
-        await self._spread(deployment, name, None)
+        await write.apply(self._cluster, step, f"delete alias {deployment}:{name}")
+        if not write.dry_run:
+            await self._spread(deployment, name, None)
 
     def alias(self, deployment: str, name: str) -> Alias:
         """One that there is. Raises `unknown-deployment` and `unknown-alias`."""
@@ -119,15 +111,16 @@ class AliasManager:
             raise InvalidInput(str(error)) from None
         check_taken(view, found, target)
 
-    async def _change(self, step: Callable[[ClusterView], Alias], author: Author) -> Alias:
+    async def _change(self, step: Callable[[ClusterView], Alias], write: Write, what: str) -> Alias:
         changed: list[Alias] = []
 
         def on_view(view: ClusterView) -> ClusterView:
             changed.append(step(view))
             return replace(view, adapters=view.adapters.with_alias(changed[-1]))
 
-        await self._cluster.apply(on_view, author)
-        await self._spread(changed[-1].deployment, changed[-1].name, changed[-1].target)
+        await write.apply(self._cluster, on_view, what)
+        if not write.dry_run:
+            await self._spread(changed[-1].deployment, changed[-1].name, changed[-1].target)
         return changed[-1]
 
     async def _spread(self, deployment: str, name: str, target: Target | None) -> None:

@@ -23,11 +23,11 @@ from penstock.adapters.version import AdapterVersion, BadManifest, BadMove, Mani
 from penstock.control.errors import Code, InvalidInput, PenstockError, StoreUnavailable
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.write import Write
 from penstock.control.state.adapters.bases import family_named, limits_of, revision_of
 from penstock.control.state.adapters.registry import AdapterRegistry, StoredEvidence
 from penstock.control.state.cluster import ClusterView
 from penstock.control.store.adapters.content import TakenIn
-from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class BaseModels(Protocol):
 class AdapterManager:
     """Changes the registry through the cluster store, so that every gateway is told at once.
 
-    All raise `StoreUnavailable` and `HoldsStill`, then nothing is changed.
+    All raise `StoreUnavailable`, `HoldsStill` and `revision-mismatch`, then nothing is changed.
     """
 
     def __init__(
@@ -94,76 +94,78 @@ class AdapterManager:
         return self._cluster.view()
 
     async def register(
-        self, spec: NewAdapter, source: str, who: str
+        self, spec: NewAdapter, source: str, write: Write
     ) -> tuple[AdapterVersion, bool]:
         """Fetches an adapter from its source and registers it; the version as it stands, whether
         it is new. Raises `InvalidInput`, `BadAdapter`, `adapter-taken` and `Unavailable`."""
         ref, family = self._checked(spec)
         async with self._library.fetched(source, await self._limits(family)) as content:
-            return await self._commit(spec, ref, family, content, source, who)
+            return await self._commit(spec, ref, family, content, source, write)
 
     async def register_upload(
-        self, spec: NewAdapter, directory: Path, who: str
+        self, spec: NewAdapter, directory: Path, write: Write
     ) -> tuple[AdapterVersion, bool]:
         """The same, of files that were sent along."""
         ref, family = self._checked(spec)
         async with self._library.taken(directory, await self._limits(family)) as content:
-            return await self._commit(spec, ref, family, content, UPLOAD, who)
+            return await self._commit(spec, ref, family, content, UPLOAD, write)
 
-    async def promote(self, ref: str, to: VersionState, who: str) -> AdapterVersion:
+    async def promote(self, ref: str, to: VersionState, write: Write) -> AdapterVersion:
         """Brings a version forward. Raises `unknown-adapter` and `not-promoted`."""
 
         def step(adapters: AdapterRegistry) -> AdapterVersion:
-            version = adapters.version(ref)
+            version = _as_read(adapters, ref, write)
             evidence = [each.evidence for each in adapters.evidence_of(version.ref)]
             policy, now = adapters.policy, self._clock.now()
             return promotion.promote(version, to, policy, evidence, now)
 
-        return await self._change(step, Author(who, f"promote {ref} to {to}"))
+        return await self._change(step, write, f"promote {ref} to {to}")
 
-    async def retire(self, ref: str, who: str) -> AdapterVersion:
+    async def retire(self, ref: str, write: Write) -> AdapterVersion:
         """Nobody may ask for it any more. Raises as `remove`, and `not-promoted`."""
 
         def step(adapters: AdapterRegistry) -> AdapterVersion:
             _check_whole(adapters)
-            return registry.retire(adapters.version(ref), adapters.aliases.values())
+            return registry.retire(_as_read(adapters, ref, write), adapters.aliases.values())
 
-        return await self._change(step, Author(who, f"retire {ref}"))
+        return await self._change(step, write, f"retire {ref}")
 
-    async def remove(self, ref: str, who: str) -> None:
+    async def remove(self, ref: str, write: Write) -> None:
         """Deletes a version for good; its bytes go once no replica holds them. Raises
         `unknown-adapter` and `adapter-in-use`."""
 
         def step(view: ClusterView) -> ClusterView:
-            version = view.adapters.version(ref)
+            version = _as_read(view.adapters, ref, write)
             _check_whole(view.adapters)
             registry.check_unnamed(version.ref, view.adapters.aliases.values(), "removed")
-            self._library.let_go(version.manifest.digest)
+            if not write.dry_run:
+                self._library.let_go(version.manifest.digest)
             return replace(view, adapters=view.adapters.without_version(version.ref))
 
         with _told():
-            await self._cluster.apply(step, Author(who, f"remove {ref}"))
+            await write.apply(self._cluster, step, f"remove {ref}")
         async with self._telling:
             await self._collect_reports()
 
     async def add_evidence(
-        self, ref: str, evidence: Evidence, report: Mapping[str, Any] | None, who: str
+        self, ref: str, evidence: Evidence, report: Mapping[str, Any] | None, write: Write
     ) -> StoredEvidence:
         """Keeps what an evaluation found. Raises `unknown-adapter`, and `adapter-taken` where it
         was found of other bytes, or of models of another family."""
         self._check_evidence(ref, evidence)
         text = json.dumps(report, separators=(",", ":")).encode() if report is not None else b""
         async with self._telling:
-            kept = await asyncio.to_thread(self._reports.put, text) if text else ""
+            keeps = text and not write.dry_run
+            kept = await asyncio.to_thread(self._reports.put, text) if keeps else ""
             name = AdapterRef.parse(ref)
             told = StoredEvidence(f"ev_{secrets.token_hex(8)}", name, evidence, kept)
 
             def step(view: ClusterView) -> ClusterView:
-                view.adapters.version(ref)
+                _as_read(view.adapters, ref, write)
                 return replace(view, adapters=view.adapters.with_evidence(told))
 
             verdict = "passed" if evidence.passed else "failed"
-            await self._cluster.apply(step, Author(who, f"{ref} {verdict} {evidence.kind}"))
+            await write.apply(self._cluster, step, f"{ref} {verdict} {evidence.kind}")
             await self._collect_reports()
         return told
 
@@ -172,14 +174,15 @@ class AdapterManager:
         text = await asyncio.to_thread(self._reports.get, digest) if digest else None
         return json.loads(text) if text else None
 
-    async def set_policy(self, policy: PromotionPolicy, who: str) -> None:
+    async def set_policy(self, policy: PromotionPolicy, write: Write) -> PromotionPolicy:
         """Says what a promotion asks for from now on."""
-        author = Author(
-            who, f"ask for evidence before {', '.join(policy.evidence_for) or 'nothing'}"
-        )
-        await self._cluster.apply(
-            lambda view: replace(view, adapters=view.adapters.with_policy(policy)), author
-        )
+
+        def step(view: ClusterView) -> ClusterView:
+            write.check(view.adapters.policy, "the policy")
+            return replace(view, adapters=view.adapters.with_policy(policy))
+
+        what = f"ask for evidence before {', '.join(policy.evidence_for) or 'nothing'}"
+        return (await write.apply(self._cluster, step, what)).adapters.policy
 
     def _checked(self, spec: NewAdapter) -> tuple[AdapterRef, BaseModelFamily]:
         """What needs no bytes to be refused."""
@@ -215,7 +218,7 @@ class AdapterManager:
         family: BaseModelFamily,
         content: TakenIn,
         source: str,
-        who: str,
+        write: Write,
     ) -> tuple[AdapterVersion, bool]:
         with _told():
             manifest = Manifest(
@@ -225,7 +228,7 @@ class AdapterManager:
                 modules=content.facts.modules,
                 source=source,
                 registered_at=self._clock.now(),
-                registered_by=who,
+                registered_by=write.who,
                 labels=dict(spec.labels),
             )
             version, is_new = AdapterVersion(ref, manifest), False
@@ -239,11 +242,11 @@ class AdapterManager:
                     return view
                 return replace(view, adapters=adapters.with_version(version))
 
-            await self._cluster.apply(step, Author(who, f"register {ref} for {family}"))
+            await write.apply(self._cluster, step, f"register {ref} for {family}")
         return version, is_new
 
     async def _change(
-        self, step: Callable[[AdapterRegistry], AdapterVersion], author: Author
+        self, step: Callable[[AdapterRegistry], AdapterVersion], write: Write, what: str
     ) -> AdapterVersion:
         changed: list[AdapterVersion] = []
 
@@ -252,7 +255,7 @@ class AdapterManager:
             return replace(view, adapters=view.adapters.with_version(changed[-1]))
 
         with _told():
-            await self._cluster.apply(on_view, author)
+            await write.apply(self._cluster, on_view, what)
         return changed[-1]
 
     def _check_evidence(self, ref: str, evidence: Evidence) -> None:
@@ -277,6 +280,13 @@ class AdapterManager:
             await asyncio.to_thread(self._reports.keep_only, named)
         except StoreUnavailable as error:  # what was asked for is done
             log.warning("reports of evaluations not collected: %s", error)
+
+
+def _as_read(adapters: AdapterRegistry, ref: str, write: Write) -> AdapterVersion:
+    """A version, as it was when the caller read it. Raises `unknown-adapter`."""
+    version = adapters.version(ref)
+    write.check(version, f"adapter {ref}")
+    return version
 
 
 def _check_whole(adapters: AdapterRegistry) -> None:

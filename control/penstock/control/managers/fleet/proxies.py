@@ -24,6 +24,7 @@ from penstock.control.managers.fleet.gateway_process import (
     hand_routes,
 )
 from penstock.control.managers.fleet.local_gateway import GatewayDependencies, LocalGateway
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.supervision.process import Process
 from penstock.control.supervision.restart_policy import OWN_PROCESSES, Ending, StartAgain, after_end
@@ -67,11 +68,12 @@ class GatewayManager:
         self._current, self._living = None, set()
         await self._needs.show(self._command, state=GatewayState.STOPPED, pid=0)
 
-    async def replace(self, gateway_id: str) -> Gateway:
+    async def replace(self, gateway_id: str, write: Write) -> Gateway:
         """Starts another gateway on the same port; the old one is asked to drain once the new one
         works, and is shown until its last client has left. Returns the new one.
 
-        Raises `unknown-gateway`, and `gateway-not-replaced` where the old one goes on alone.
+        Raises `unknown-gateway`, `revision-mismatch`, and `gateway-not-replaced` where the old one
+        goes on alone.
         """
         if self._current is None or self._current.command.id != gateway_id:
             current = self._current.command.id if self._current else "none"
@@ -79,6 +81,10 @@ class GatewayManager:
                 f"no gateway {gateway_id!r} that this head runs: the current one is {current}",
                 Code.UNKNOWN_GATEWAY,
             )
+        write.check(self._shown(), f"gateway {gateway_id!r}")
+        if write.dry_run:
+            self._check_alone()
+            return self._shown()
         return await self._replace_with(self._command.successor())
 
     # ---- the life that `supervise` lives through
@@ -173,11 +179,14 @@ class GatewayManager:
             self._older.remove(serving[-1])
             log.error("gateway ended before it worked: the one before it goes on")
 
-    async def _replace_with(self, command: GatewayCommand) -> Gateway:
+    def _check_alone(self) -> None:
         if self._replacing.locked():
             raise PenstockError(
                 "a replacement is on its way already: wait for it", Code.GATEWAY_NOT_REPLACED
             )
+
+    async def _replace_with(self, command: GatewayCommand) -> Gateway:
+        self._check_alone()
         async with self._replacing:
             hand_routes(self._command, command)
             fresh = await self._launch(command, SHARE_PORT)

@@ -12,12 +12,12 @@ from typing import Final
 from penstock.control.errors import InvalidInput, StoreUnavailable
 from penstock.control.managers.changes import watching
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.recording.orders import check_named, waits_for
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.recording.recordings import STOPPED, Recording, Recordings, why_ended
 from penstock.control.state.recording.spec import RecordingSpec
-from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ LOOK_EVERY: Final = timedelta(seconds=1)
 
 class RecordingManager:
     """Changes the view through the cluster store, so that every gateway is told at once. All raise
-    `StoreUnavailable` and `HoldsStill`; with `dry_run` everything is checked, and nothing changed.
+    `StoreUnavailable` and `HoldsStill`, and `revision-mismatch`.
     """
 
     def __init__(self, cluster: ClusterStore, clock: Clock) -> None:
@@ -43,7 +43,7 @@ class RecordingManager:
         """Why it records nothing; empty: it does."""
         return waits_for(self._cluster.view(), recording)
 
-    async def start(self, spec: RecordingSpec, who: str, *, dry_run: bool = False) -> Recording:
+    async def start(self, spec: RecordingSpec, write: Write) -> Recording:
         """Begins to record. Raises `InvalidInput`, `recording-exists` and `conflict`."""
         now = self._clock.now()
         if spec.until.at and spec.until.at <= now:
@@ -54,29 +54,29 @@ class RecordingManager:
             check_named(view, spec)
             return replace(view, recordings=view.recordings.with_new(made))
 
-        if dry_run:
-            step(self._cluster.view())
-        else:
-            await self._cluster.apply(step, Author(who, f"start recording {spec.name}"))
+        await write.apply(self._cluster, step, f"start recording {spec.name}")
         return made
 
-    async def stop(self, name: str, who: str) -> Recording:
+    async def stop(self, name: str, write: Write) -> Recording:
         """Records nothing more; what was recorded stays. Raises `unknown-recording`."""
 
         def step(view: ClusterView) -> ClusterView:
             found = view.recordings.recording(name)
+            write.check(found, f"recording {name!r}")
             ended = replace(found, ended=found.ended or STOPPED)
             return replace(view, recordings=view.recordings.having(ended))
 
-        view = await self._cluster.apply(step, Author(who, f"stop recording {name}"))
+        view = await write.apply(self._cluster, step, f"stop recording {name}")
         return view.recordings.recording(name)
 
-    async def delete(self, name: str, who: str) -> None:
+    async def delete(self, name: str, write: Write) -> None:
         """Ends it and forgets all that it recorded. Raises `unknown-recording`."""
-        await self._cluster.apply(
-            lambda view: replace(view, recordings=view.recordings.without(name)),
-            Author(who, f"delete recording {name}"),
-        )
+
+        def step(view: ClusterView) -> ClusterView:
+            write.check(view.recordings.recording(name), f"recording {name!r}")
+            return replace(view, recordings=view.recordings.without(name))
+
+        await write.apply(self._cluster, step, f"delete recording {name}")
 
 
 class RecordingLimits:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from penstock.control.errors import Code, PenstockError, Unavailable
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Replica, ReplicaAddress
 from penstock.control.state.fleet.serving import is_current, serving
@@ -57,14 +58,17 @@ class TrialManager:
         self._cluster = cluster
         self._replicas = replicas
 
-    async def run(self, name: str) -> Trial:
-        """Raises `unknown-deployment`, `not-testable`, `no-ready-replica`, and as
-        `ReplicaCaller.ask`."""
+    async def run(self, name: str, write: Write) -> Trial:
+        """A dry run asks nothing. Raises `unknown-deployment`, `revision-mismatch`, `not-testable`,
+        `no-ready-replica`, and as `ReplicaCaller.ask`."""
         view = self._cluster.view()
         deployment = view.deployment(name)
+        write.check(deployment, f"deployment {name!r}")
         replica = _replica(view, deployment)
         question = question_for(name, replica.status.endpoints)
         request_id = f"test-{secrets.token_hex(8)}"
+        if write.dry_run:
+            return Trial(name, replica.id, question.path, request_id, Said(), Outcome(b""))
         outcome = await self._replicas.ask(
             replica.status.where,
             question,

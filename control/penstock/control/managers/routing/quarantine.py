@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from penstock.control.errors import NotFound
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.routing.suspects import Suspect, released
 
@@ -21,14 +22,21 @@ class Quarantine:
         known = [s for s in self._cluster.view().suspects.values() if s.deaths]
         return sorted(known, key=lambda s: (not s.is_quarantined, s.until_ms, s.fingerprint))
 
-    async def release(self, fingerprint: bytes, who: str) -> Suspect:
-        """Forgets one, at every gateway; raises NotFound."""
+    def suspect(self, fingerprint: bytes) -> Suspect:
+        """One of them; raises NotFound."""
         found = self._cluster.view().suspects.get(fingerprint)
         if found is None:
             raise NotFound(f"no request with the fingerprint {fingerprint.hex()} is suspected")
+        return found
+
+    async def release(self, fingerprint: bytes, write: Write) -> None:
+        """Forgets one, at every gateway; raises NotFound and `revision-mismatch`."""
+        write.check(self.suspect(fingerprint), f"request {fingerprint.hex()}")
+        if write.dry_run:
+            return
 
         def step(view: ClusterView) -> ClusterView:
             return replace(view, suspects=released(view.suspects, fingerprint))
 
-        await self._cluster.observe(step, f"release {fingerprint.hex()[:12]} from quarantine", who)
-        return found
+        author = write.author(f"release {fingerprint.hex()[:12]} from quarantine")
+        await self._cluster.observe(step, author.what, author.who)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from penstock.control.errors import Code, InvalidInput, PenstockError
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.shadow.condition import Condition, condition_of
 from penstock.control.state.shadow.naming import check_named
@@ -15,13 +17,12 @@ from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.shadow.spec import ShadowSpec
 from penstock.control.state.shadow.traffic import pairs_a_day
 from penstock.control.state.tenancy.usage import UsageRow
-from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
 
 class ShadowManager:
     """Changes the view through the cluster store, so that every gateway is told at once. All raise
-    `StoreUnavailable` and `HoldsStill`; with `dry_run` everything is checked, and nothing changed.
+    `StoreUnavailable` and `HoldsStill`, and `revision-mismatch`.
     """
 
     def __init__(self, cluster: ClusterStore, clock: Clock) -> None:
@@ -41,7 +42,7 @@ class ShadowManager:
         """That these days' traffic gives at most."""
         return pairs_a_day(self._cluster.view(), spec, rows)
 
-    async def create(self, spec: ShadowSpec, who: str, *, dry_run: bool = False) -> Shadow:
+    async def create(self, spec: ShadowSpec, write: Write) -> Shadow:
         """Begins to repeat requests. Raises `InvalidInput`, `shadow-exists` and `conflict`."""
         now = self._clock.now()
         if spec.until.at and spec.until.at <= now:
@@ -52,18 +53,15 @@ class ShadowManager:
             check_named(view, spec)
             return replace(view, shadows=view.shadows.with_new(made))
 
-        if dry_run:
-            step(self._cluster.view())
-        else:
-            await self._cluster.apply(step, Author(who, f"create shadow {spec.name}"))
+        await write.apply(self._cluster, step, f"create shadow {spec.name}")
         return made
 
-    async def pause(self, name: str, who: str) -> Shadow:
+    async def pause(self, name: str, write: Write) -> Shadow:
         """Repeats nothing until it is resumed; what was compared stays. Raises `unknown-shadow`."""
-        author = Author(who, f"pause shadow {name}")
-        return await self._change(name, author, lambda shadow: replace(shadow, paused=True))
+        paused = partial(replace, paused=True)
+        return await self._change(name, write, f"pause shadow {name}", paused)
 
-    async def resume(self, name: str, who: str) -> Shadow:
+    async def resume(self, name: str, write: Write) -> Shadow:
         """Goes on where it was paused. Raises `unknown-shadow`, and `conflict` for one that has
         ended."""
 
@@ -74,18 +72,23 @@ class ShadowManager:
                 )
             return replace(shadow, paused=False)
 
-        return await self._change(name, Author(who, f"resume shadow {name}"), step)
+        return await self._change(name, write, f"resume shadow {name}", step)
 
-    async def delete(self, name: str, who: str) -> None:
+    async def delete(self, name: str, write: Write) -> None:
         """Ends it and forgets all that it compared. Raises `unknown-shadow`."""
-        await self._cluster.apply(
-            lambda view: replace(view, shadows=view.shadows.without(name)),
-            Author(who, f"delete shadow {name}"),
-        )
 
-    async def _change(self, name: str, author: Author, step: Callable[[Shadow], Shadow]) -> Shadow:
+        def step(view: ClusterView) -> ClusterView:
+            write.check(view.shadows.shadow(name), f"shadow {name!r}")
+            return replace(view, shadows=view.shadows.without(name))
+
+        await write.apply(self._cluster, step, f"delete shadow {name}")
+
+    async def _change(
+        self, name: str, write: Write, what: str, step: Callable[[Shadow], Shadow]
+    ) -> Shadow:
         def on_view(view: ClusterView) -> ClusterView:
-            changed = step(view.shadows.shadow(name))
-            return replace(view, shadows=view.shadows.having(changed))
+            known = view.shadows.shadow(name)
+            write.check(known, f"shadow {name!r}")
+            return replace(view, shadows=view.shadows.having(step(known)))
 
-        return (await self._cluster.apply(on_view, author)).shadows.shadow(name)
+        return (await write.apply(self._cluster, on_view, what)).shadows.shadow(name)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from penstock.control.errors import NotFound, Unavailable
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.whole import Whole
+from penstock.control.managers.write import Write
 from penstock.control.state.tenancy.tokens import (
     Role,
     Token,
@@ -85,8 +86,9 @@ class TokenManager:
 
         await self._whole.do(work)
 
-    async def create(self, name: str, role: Role, who: str) -> tuple[Token, str]:
-        """Makes a token; returns it with the secret, which is known to nobody afterwards.
+    async def create(self, name: str, role: Role, write: Write) -> tuple[Token, str]:
+        """Makes a token; returns it with the secret, which is known to nobody afterwards. A dry run
+        has none.
 
         Raises `InvalidInput`, `conflict`, `StoreUnavailable` and `HoldsStill`.
         """
@@ -95,24 +97,30 @@ class TokenManager:
             check_new(self._tokens.values(), name)
             secret = new_secret()
             token = self._new(name, role, digest_of(secret))
-            await self._store_first([token], Author(who, f"create token {name} of role {role}"))
-            return token, secret
+            await self._store_first(token, write, f"create token {name} of role {role}")
+            return token, "" if write.dry_run else secret
 
         return await self._whole.do(work)
 
-    async def revoke(self, token_id: str, who: str) -> None:
-        """From now on nobody gets in with it. Raises `NotFound`, `conflict`, `StoreUnavailable` and
-        `HoldsStill`."""
+    def token(self, token_id: str) -> Token:
+        """The token of this id, also one that is revoked. Raises `NotFound`."""
+        token = self._tokens.get(token_id)
+        if token is None:
+            raise NotFound(f"no token {token_id!r}: GET /admin/v1/tokens lists them")
+        return token
+
+    async def revoke(self, token_id: str, write: Write) -> None:
+        """From now on nobody gets in with it. Raises `NotFound`, `conflict`, `StoreUnavailable`,
+        `HoldsStill` and `revision-mismatch`."""
 
         async def work() -> None:
-            token = self._tokens.get(token_id)
-            if token is None:
-                raise NotFound(f"no token {token_id!r}: GET /admin/v1/tokens lists them")
+            token = self.token(token_id)
+            write.check(token, f"token {token_id!r}")
             if token.revoked_at is not None:
                 return
             check_revocable(self._tokens.values(), token)
             revoked = replace(token, revoked_at=self._clock.now())
-            await self._store_first([revoked], Author(who, f"revoke token {token.name}"))
+            await self._store_first(revoked, write, f"revoke token {token.name}")
 
         await self._whole.do(work)
 
@@ -141,11 +149,14 @@ class TokenManager:
     def _new(self, name: str, role: Role, digest: str) -> Token:
         return Token(secrets.token_hex(4), name, role, digest, created_at=self._clock.now())
 
-    async def _store_first(self, tokens: list[Token], author: Author) -> None:
-        await self._write(tokens, author)
-        for token in tokens:
+    async def _store_first(self, token: Token, write: Write, what: str) -> None:
+        await write.store(self._cluster, [_stored(token)], what)
+        if not write.dry_run:
             self._tokens[token.id] = token
 
     async def _write(self, tokens: list[Token], author: Author) -> None:
-        changes = [Change(Key(KIND, token.id), from_token(token)) for token in tokens]
-        await self._cluster.write(changes, author)
+        await self._cluster.write([_stored(token) for token in tokens], author)
+
+
+def _stored(token: Token) -> Change:
+    return Change(Key(KIND, token.id), from_token(token))

@@ -102,9 +102,8 @@ class Tenancy:
             access = replace(access, keys_required=True, keys_made=True)
         return replace(self, keys=MappingProxyType({**self.keys, key.id: key}), access=access)
 
-    def without_key(self, tenant_id: str, key_id: str, *, end_streams: bool = False) -> Tenancy:
-        """With one key less, and with an end to what it has under way where that is wanted. Raises
-        `unknown-tenant` and `unknown-key`."""
+    def key_of(self, tenant_id: str, key_id: str) -> ApiKey:
+        """One key of a tenant. Raises `unknown-tenant` and `unknown-key`."""
         self.tenant(tenant_id)
         known = self.keys.get(key_id)
         if known is None or known.tenant != tenant_id:
@@ -113,6 +112,12 @@ class Tenancy:
                 f"GET /admin/v1/tenants/{tenant_id}/keys lists them",
                 Code.UNKNOWN_KEY,
             )
+        return known
+
+    def without_key(self, tenant_id: str, key_id: str, *, end_streams: bool = False) -> Tenancy:
+        """With one key less, and with an end to what it has under way where that is wanted. Raises
+        as `key_of`."""
+        self.key_of(tenant_id, key_id)
         keys = {name: key for name, key in self.keys.items() if name != key_id}
         access = self.access
         if end_streams:
