@@ -7,10 +7,11 @@ There is a class for each branch that code catches, and for no other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 
 class Code(StrEnum):
@@ -129,6 +130,28 @@ class BadAdapter(InvalidInput):
     """The files of an adapter cannot be served as they are."""
 
     code = Code.BAD_ADAPTER
+
+
+class Fault(NamedTuple):
+    """What is wrong with one of several documents."""
+
+    document: int  # counted from 0; -1: none of them
+    path: tuple[str | int, ...]  # of what is wrong in it; empty: the whole
+    text: str
+
+
+class BadDocuments(InvalidInput):
+    """Some of the documents of one request are refused, so nothing of it is done."""
+
+    def __init__(self, faults: Sequence[Fault], code: Code = Code.INVALID) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(map(_told, self.faults)), code)
+
+
+def _told(fault: Fault) -> str:
+    place = ".".join(map(str, fault.path))
+    where = f"document {fault.document + 1}: " if fault.document >= 0 else ""
+    return f"{where}{place}: {fault.text}" if place else f"{where}{fault.text}"
 
 
 class NotFound(PenstockError):

@@ -9,6 +9,7 @@ from fastapi_offline import FastAPIOffline
 
 from penstock.control.admin.adapters.aliases_api import AliasesApi
 from penstock.control.admin.adapters.api import AdaptersApi, adapter_policy_api
+from penstock.control.admin.apply.api import ApplyApi
 from penstock.control.admin.audit_api import audit_api
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.fleet.gateways_api import gateways_api
@@ -86,6 +87,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         usage_api(store, tenants, clock),
         ShadowsApi(shadows, services.comparisons, store, clock).router(),
         RecordingsApi(recordings, services.recorded).router(),
+        ApplyApi(cluster, services.adapters, clock).router(),
         audit_api(store),
         tokens_api(services.tokens),
         version_api(services, version),

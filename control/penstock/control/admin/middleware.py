@@ -22,11 +22,13 @@ from penstock.control.managers.tenancy.tokens import TokenManager
 
 BODY_LIMIT = 1 << 20  # bytes
 REPORT_LIMIT = 8 << 20  # bytes, of a body with an evaluation's report
+DOCUMENTS_LIMIT = 32 << 20  # bytes, of a whole fleet that is said at once
 BODY_TIME = timedelta(seconds=30)
 GUARDED = "/admin/"
 WRITING = ("POST", "PUT", "PATCH")
 JSON = "application/json"
 UPLOADS = "/admin/v1/adapters"
+APPLY = "/admin/v1/apply"
 MULTIPART = "multipart/form-data"
 STOPPING = "this head ends before the request does: send it again"
 
@@ -120,6 +122,8 @@ def _is_streamed(scope: Scope, headers: Headers) -> bool:
 
 
 def _limit_of(path: str) -> int:
+    if path == APPLY:
+        return DOCUMENTS_LIMIT
     return REPORT_LIMIT if path.startswith(UPLOADS) and path.endswith("/evidence") else BODY_LIMIT
 
 

@@ -15,7 +15,7 @@ from starlette.routing import Match
 
 from penstock.control.admin.brake import PERIOD
 from penstock.control.admin.refusals import place, refusal
-from penstock.control.errors import PenstockError
+from penstock.control.errors import BadDocuments, PenstockError
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +40,13 @@ class Problem(BaseModel):
 
 
 def problem(
-    status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
+    status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None, **more: object
 ) -> JSONResponse:
-    """A problem body with its status."""
+    """A problem body with its status; `more`: what else it says to programs."""
     body = Problem(
         type=f"urn:penstock:{kind}", title=HTTPStatus(status).phrase, status=status, detail=detail
     )
-    return JSONResponse(body.model_dump(), status, headers, media_type=MEDIA_TYPE)
+    return JSONResponse(body.model_dump() | more, status, headers, media_type=MEDIA_TYPE)
 
 
 def install_problems(app: FastAPI) -> None:
@@ -60,7 +60,9 @@ def install_problems(app: FastAPI) -> None:
 def explained(error: PenstockError) -> JSONResponse:
     """The answer to an error of ours."""
     status = error.code.status
-    return problem(status, error.code, str(error), _HEADERS.get(status))
+    faults = [each._asdict() for each in error.faults] if isinstance(error, BadDocuments) else None
+    more = {"faults": faults} if faults else {}
+    return problem(status, error.code, str(error), _HEADERS.get(status), **more)
 
 
 async def _explained(_: Request, error: Exception) -> JSONResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.control.cli.adapters.aliases import alias
 from penstock.control.cli.adapters.verbs import adapters
 from penstock.control.cli.backup import backup, restore
+from penstock.control.cli.documents import apply, diff, export, schema
 from penstock.control.cli.fleet.status import status
 from penstock.control.cli.fleet.verbs import drain, nodes, replace
 from penstock.control.cli.processes import head, node
@@ -31,6 +32,10 @@ app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Looking")(spend)
 app.command("test", rich_help_panel="Looking")(try_out)
 app.command(rich_help_panel="Looking")(replay)
+app.command(rich_help_panel="Looking")(diff)
+app.command(rich_help_panel="Looking")(export)
+app.command(rich_help_panel="Looking")(schema)
+app.command(rich_help_panel="Changing")(apply)
 app.command(rich_help_panel="Changing")(deploy)
 # "-1" is a number that is too small, and no option.
 app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_options": True})(scale)

@@ -31,10 +31,11 @@ _SHARED = {
 Verb = Callable[..., None]
 
 
-def asks_head(name: str, *, has_json: bool = True) -> Callable[[Verb], Verb]:
+def asks_head(name: str, *, has_json: bool = True, failing: int = 1) -> Callable[[Verb], Verb]:
     """Makes a command of a function whose first parameter is a `Head`.
 
-    `name` is the verb as users type it, for error messages. `has_json`: it can answer programs.
+    `name` is the verb as users type it, for error messages. `has_json`: it can answer programs;
+    `failing`: the exit code of an error.
     """
 
     def decorated(verb: Verb) -> Verb:
@@ -42,7 +43,7 @@ def asks_head(name: str, *, has_json: bool = True) -> Callable[[Verb], Verb]:
             *, admin: str | None, data_dir: Path, admin_token_file: Path | None,
             tls_ca: Path | None, as_json: bool = False, **own: Any,
         ) -> None:  # fmt: skip
-            with explained(name):
+            with explained(name, failing):
                 verb(Head(admin, data_dir, admin_token_file, tls_ca, as_json), **own)
 
         _disguise(command, verb, [each for each in _SHARED if has_json or each != "as_json"])

@@ -11,13 +11,13 @@ from penstock.control.errors import PenstockError
 
 
 @contextmanager
-def explained(verb: str) -> Iterator[None]:
-    """Turns an error that Penstock can explain into one line and exit code 1."""
+def explained(verb: str, failing: int = 1) -> Iterator[None]:
+    """Turns an error that Penstock can explain into one line and an exit code."""
     try:
         yield
     except PenstockError as error:
         typer.echo(f"penstock {verb}: error: {error}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(failing) from None
 
 
 def finish(code: int) -> None:

@@ -13,6 +13,8 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from penstock.control.errors import (
+    BadDocuments,
+    Fault,
     InvalidInput,
     NoHeadAnswers,
     NotFound,
@@ -142,6 +144,8 @@ class AdminTransport:
             raise Unauthenticated(f"the head at {self.url} does not take this token: {detail}")
         if reply.status_code == httpx.codes.NOT_FOUND:
             raise NotFound(detail)
+        if faults := reply.json().get("faults"):
+            raise BadDocuments([Fault(f["document"], tuple(f["path"]), f["text"]) for f in faults])
         if reply.is_client_error:
             raise InvalidInput(detail)
         raise Unavailable(f"the head at {self.url} answers {reply.status_code}: {detail}")

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from penstock.control.errors import Code, NotFound
 from penstock.control.state.adapters.registry import AdapterRegistry
+from penstock.control.state.applied import Applied
 from penstock.control.state.fleet.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.recording.recordings import Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, DeploymentName
@@ -113,6 +114,7 @@ class ClusterView:
     spending: Spending = field(default_factory=Spending)
     shadows: Shadows = field(default_factory=Shadows)
     recordings: Recordings = field(default_factory=Recordings)
+    applied: Mapping[str, Applied] = field(default_factory=dict)  # by their keys
     published: Published = field(default_factory=Published)
     held: str = ""  # why this head holds still; empty: it is in command
     unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read

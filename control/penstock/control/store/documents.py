@@ -14,6 +14,7 @@ from typing import TypeVar
 from penstock.control.declared.codec import Codec
 from penstock.control.errors import PenstockError
 from penstock.control.state.adapters.registry import AdapterRegistry
+from penstock.control.state.applied import Applied
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import (
     Node,
@@ -53,10 +54,11 @@ from penstock.control.store.tenancy.documents import (
 
 SHADOW = "shadow"
 RECORDING = "recording"
+APPLIED = "applied"
 TEMPLATES, DEPLOYMENTS = Codec(Template), Codec(Deployment)
 SHADOWS, RECORDINGS = Codec(Shadow), Codec(Recording)
 NODES, REPLICAS, STATUSES = Codec(NodeFacts), Codec(Replica), Codec(ReplicaStatus)
-DEPARTED, REVISIONS = Codec(Departed), Codec(Revision)
+DEPARTED, REVISIONS, RECORDS = Codec(Departed), Codec(Revision), Codec(Applied)
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, PenstockError)
 # What of a replica is as good as unknown after a restart, or stands there by another name.
 UNTIL_OBSERVED = (
@@ -79,6 +81,7 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_adapter_changes(old.adapters, new.adapters),
         *_kind_changes(SHADOW, old.shadows.named, new.shadows.named, SHADOWS.document),
         *_kind_changes(RECORDING, old.recordings.named, new.recordings.named, RECORDINGS.document),
+        *_kind_changes(APPLIED, old.applied, new.applied, RECORDS.document),
     ]
 
 
@@ -141,6 +144,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         adapters=registry_of(read, broken),
         shadows=Shadows({s.spec.name: s for s in read(SHADOW, SHADOWS.value)}),
         recordings=Recordings({r.spec.name: r for r in read(RECORDING, RECORDINGS.value)}),
+        applied={each.key: each for each in read(APPLIED, RECORDS.value)},
         unreadable=tuple(unreadable),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -24,19 +23,17 @@ from penstock.control.admin.rollout.models import (
 from penstock.control.admin.writes import Asked, Change, changes, creates, puts, tagged
 from penstock.control.errors import Code, PenstockError, Refused
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.rollout.specs import check_ways_end, put_spec
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.write import Write
-from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import (
     Deployment,
     DeploymentName,
     DeploymentSpec,
-    created,
 )
 from penstock.control.state.rollout.engine_args import runs_model_code
 from penstock.control.state.rollout.placing import specified
-from penstock.control.state.routing.degrading import check_no_circle
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.supervision.clock import Clock
@@ -87,7 +84,7 @@ class DeploymentsApi:
                     f"deployment {spec.name!r} exists: change it with PUT, or delete it first",
                     Code.DEPLOYMENT_EXISTS,
                 )
-            return self._with_new(view, spec, write)
+            return put_spec(view, spec, self._clock.now(), write.origin)
 
         view = await write.apply(self._cluster, step, f"create deployment {spec.name}")
         return self._told(view, spec.name, write, _location(spec.name))
@@ -109,10 +106,7 @@ class DeploymentsApi:
             check_code(write, known, spec)
             if known is None:
                 made_at = _location(name)
-                return self._with_new(view, spec, write)
-            _check_ways_end(view, spec)
-            check_aliases_fit(view, spec)
-            return specified(view, known, spec, self._clock.now(), write.origin)
+            return put_spec(view, spec, self._clock.now(), write.origin)
 
         view = await write.apply(self._cluster, step, f"put deployment {name}")
         return self._told(view, name, write, made_at)
@@ -135,7 +129,7 @@ class DeploymentsApi:
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
             spec = body.over(known.spec)
-            _check_ways_end(view, spec)
+            check_ways_end(view, spec)
             return specified(view, known, spec, self._clock.now(), write.origin)
 
         what = f"set {', '.join(sorted(body.model_fields_set)) or 'nothing'} of deployment {name}"
@@ -179,11 +173,6 @@ class DeploymentsApi:
         traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())
         return DeploymentModel.of(view, deployment, traffic, self._spent(deployment.spec.name))
 
-    def _with_new(self, view: ClusterView, spec: DeploymentSpec, write: Write) -> ClusterView:
-        _check_ways_end(view, spec)
-        uid = secrets.token_hex(16)
-        return view.with_deployment(created(spec, self._clock.now(), uid=uid, origin=write.origin))
-
 
 def check_code(write: Write, known: Deployment | None, spec: DeploymentSpec) -> None:
     """Raises `forbidden` where code of a model is to run anew, and the caller may not say so."""
@@ -194,12 +183,6 @@ def check_code(write: Write, known: Deployment | None, spec: DeploymentSpec) -> 
             f"role {Role.ADMIN}, {write.who!r} has role {write.role}",
             Code.FORBIDDEN,
         )
-
-
-def _check_ways_end(view: ClusterView, spec: DeploymentSpec) -> None:
-    """Raises `InvalidSpec` where fallbacks would lead from this deployment back to it."""
-    named = {str(name): each.spec.degrading.fallbacks for name, each in view.deployments.items()}
-    check_no_circle(spec.name, {**named, spec.name: spec.degrading.fallbacks})
 
 
 def _location(name: str) -> str:

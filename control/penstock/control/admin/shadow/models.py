@@ -56,6 +56,11 @@ class ShadowSpecModel(Derived):
         ends = {"until_pairs": until.pairs or 0, "until_at": until.at} if until else {}
         return SPECS.value(self.model_dump() | ends)
 
+    @classmethod
+    def of_spec(cls, spec: ShadowSpec) -> ShadowSpecModel:
+        """A spec as the API shows it."""
+        return ShadowSpecModel.showing(spec, until=_until(spec))
+
 
 class ShadowModel(ShadowSpecModel):
     """A shadow: what it says, and how it stands."""
@@ -71,10 +76,9 @@ class ShadowModel(ShadowSpecModel):
     @classmethod
     def of(cls, shadow: Shadow, condition: Condition, standing: Standing | None) -> ShadowModel:
         """A shadow as the API shows it."""
-        until, stands = shadow.spec.until, standing or Standing(shadow.uid, "undecided", 0, 0)
-        ends = {"pairs": until.pairs or None, "at": until.at} if until != Until() else None
+        stands = standing or Standing(shadow.uid, "undecided", 0, 0)
         told = {**condition._asdict(), **stands._asdict()}
-        return cls.showing(shadow, until=ends, **told)
+        return cls.showing(shadow, until=_until(shadow.spec), **told)
 
 
 class ShadowMadeModel(ShadowModel):
@@ -94,3 +98,8 @@ class ShadowReportModel(ShadowMadeModel):
     )
     markdown: str = Field(description="the same for people")
     html: str = Field(description="a page, with distributions and the verdicts' way there")
+
+
+def _until(spec: ShadowSpec) -> dict[str, Any] | None:
+    until = spec.until
+    return {"pairs": until.pairs or None, "at": until.at} if until != Until() else None

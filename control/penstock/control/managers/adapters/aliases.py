@@ -61,11 +61,10 @@ class AliasManager:
             nonlocal is_new
             known = view.adapters.aliases.get(f"{deployment}:{name}")
             is_new = known is None
-            self._check(view, deployment, target)
+            made = moved(known, deployment, name, spec, Move(target, self._clock.now(), write.who))
+            check_named(view, made)
             write.check(known, f"alias {deployment}:{name}")
-            move = Move(target, self._clock.now(), write.who)
-            moved = known.moved(move) if known else _made(deployment, name, move)
-            return replace(moved, preload=spec.preload, pinned=spec.pinned)
+            return made
 
         made = await self._change(step, write, f"{deployment}:{name} is {target}")
         return made, is_new
@@ -81,7 +80,7 @@ class AliasManager:
                 undone = alias.undone(self._clock.now(), write.who)
             except BadAlias as error:
                 raise InvalidInput(str(error)) from None
-            self._check(view, deployment, undone.target)
+            check_named(view, undone)
             return undone
 
         return await self._change(step, write, f"undo the move of {deployment}:{name}")
@@ -102,14 +101,6 @@ class AliasManager:
         """One that there is. Raises `unknown-deployment` and `unknown-alias`."""
         self.view.deployment(deployment)
         return self.view.adapters.alias(deployment, name)
-
-    def _check(self, view: ClusterView, deployment: str, target: Target) -> None:
-        found = view.deployment(deployment)
-        try:
-            check_target(target, view.adapters.versions, found.spec.template.family)
-        except BadAlias as error:
-            raise InvalidInput(str(error)) from None
-        check_taken(view, found, target)
 
     async def _change(self, step: Callable[[ClusterView], Alias], write: Write, what: str) -> Alias:
         changed: list[Alias] = []
@@ -132,6 +123,23 @@ class AliasManager:
 
         if not await self._routes.routed_everywhere(is_routed, PATIENCE):
             log.warning("not every gateway says that it knows of %s:%s", deployment, name)
+
+
+def moved(known: Alias | None, deployment: str, name: str, spec: AliasSpec, move: Move) -> Alias:
+    """An alias as it is to be, which may name nothing that there is. Raises `InvalidInput`."""
+    there = known.moved(move) if known else _made(deployment, name, move)
+    return replace(there, preload=spec.preload, pinned=spec.pinned)
+
+
+def check_named(view: ClusterView, alias: Alias) -> None:
+    """Raises `InvalidInput` where the alias names what is not there, or what its deployment cannot
+    load, and `unknown-deployment`."""
+    found = view.deployment(alias.deployment)
+    try:
+        check_target(alias.target, view.adapters.versions, found.spec.template.family)
+    except BadAlias as error:
+        raise InvalidInput(str(error)) from None
+    check_taken(view, found, alias.target)
 
 
 def target_of(weights: Mapping[str, int]) -> Target:

@@ -9,8 +9,8 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -98,17 +98,27 @@ class AdapterManager:
     ) -> tuple[AdapterVersion, bool]:
         """Fetches an adapter from its source and registers it; the version as it stands, whether
         it is new. Raises `InvalidInput`, `BadAdapter`, `adapter-taken` and `Unavailable`."""
-        ref, family = self._checked(spec)
-        async with self._library.fetched(source, await self._limits(family)) as content:
-            return await self._commit(spec, ref, family, content, source, write)
+        async with self.fetched(self.view, spec, source, write.who) as version:
+            return await self._commit(version, write)
+
+    @asynccontextmanager
+    async def fetched(
+        self, view: ClusterView, spec: NewAdapter, source: str, who: str
+    ) -> AsyncIterator[AdapterVersion]:
+        """A version as it would be registered; its bytes are here until the block ends, and stay
+        where it is registered by then. `view`: what it is to fit. Raises as `register`."""
+        ref, family = self._checked(view, spec)
+        async with self._library.fetched(source, await self._limits(view, family)) as content:
+            yield self._version(spec, ref, family, content, source, who)
 
     async def register_upload(
         self, spec: NewAdapter, directory: Path, write: Write
     ) -> tuple[AdapterVersion, bool]:
         """The same, of files that were sent along."""
-        ref, family = self._checked(spec)
-        async with self._library.taken(directory, await self._limits(family)) as content:
-            return await self._commit(spec, ref, family, content, UPLOAD, write)
+        ref, family = self._checked(self.view, spec)
+        async with self._library.taken(directory, await self._limits(self.view, family)) as content:
+            version = self._version(spec, ref, family, content, UPLOAD, write.who)
+            return await self._commit(version, write)
 
     async def promote(self, ref: str, to: VersionState, write: Write) -> AdapterVersion:
         """Brings a version forward. Raises `unknown-adapter` and `not-promoted`."""
@@ -184,42 +194,42 @@ class AdapterManager:
         what = f"ask for evidence before {', '.join(policy.evidence_for) or 'nothing'}"
         return (await write.apply(self._cluster, step, what)).adapters.policy
 
-    def _checked(self, spec: NewAdapter) -> tuple[AdapterRef, BaseModelFamily]:
+    def _checked(self, view: ClusterView, spec: NewAdapter) -> tuple[AdapterRef, BaseModelFamily]:
         """What needs no bytes to be refused."""
         try:
             ref = AdapterRef(spec.name, spec.version)
         except BadAdapterRef as error:
             raise InvalidInput(str(error)) from None
-        if str(ref) in self.view.adapters.unreadable:
+        if str(ref) in view.adapters.unreadable:
             raise PenstockError(
                 f"{ref} is in the store, where this version of the head cannot read it",
                 Code.ADAPTER_TAKEN,
             )
-        if ref in self.view.adapters.removed:
+        if ref in view.adapters.removed:
             raise PenstockError(
                 f"{ref} was removed, and a version is never given again: take another",
                 Code.ADAPTER_TAKEN,
             )
-        return ref, family_named(self.view, spec.base)
+        return ref, family_named(view, spec.base)
 
-    async def _limits(self, family: BaseModelFamily) -> FamilyLimits:
+    async def _limits(self, view: ClusterView, family: BaseModelFamily) -> FamilyLimits:
         """What the family takes, with the shapes of its model where this machine can read it;
         elsewhere its replicas look at them when they load the adapter."""
-        limits, revision = limits_of(self.view, family), revision_of(self.view, family)
+        limits, revision = limits_of(view, family), revision_of(view, family)
         if revision is None:
             return limits
         shapes = await asyncio.to_thread(self._models.shapes, family, revision)
         return replace(limits, shapes=shapes)
 
-    async def _commit(
+    def _version(
         self,
         spec: NewAdapter,
         ref: AdapterRef,
         family: BaseModelFamily,
         content: TakenIn,
         source: str,
-        write: Write,
-    ) -> tuple[AdapterVersion, bool]:
+        who: str,
+    ) -> AdapterVersion:
         with _told():
             manifest = Manifest(
                 files=content.files,
@@ -228,22 +238,24 @@ class AdapterManager:
                 modules=content.facts.modules,
                 source=source,
                 registered_at=self._clock.now(),
-                registered_by=write.who,
+                registered_by=who,
                 labels=dict(spec.labels),
             )
-            version, is_new = AdapterVersion(ref, manifest), False
+        return AdapterVersion(ref, manifest)
 
-            def step(view: ClusterView) -> ClusterView:
-                nonlocal version, is_new
-                adapters = view.adapters
-                found = registry.register(adapters.versions, adapters.removed, version)
-                version, is_new = found.version, found.is_new
-                if not is_new:
-                    return view
-                return replace(view, adapters=adapters.with_version(version))
+    async def _commit(
+        self, version: AdapterVersion, write: Write
+    ) -> tuple[AdapterVersion, bool]:
+        found: list[registry.Registered] = []
 
-            await write.apply(self._cluster, step, f"register {ref} for {family}")
-        return version, is_new
+        def step(view: ClusterView) -> ClusterView:
+            adapters, registered = with_registered(view.adapters, version)
+            found.append(registered)
+            return replace(view, adapters=adapters)
+
+        family = version.manifest.family
+        await write.apply(self._cluster, step, f"register {version.ref} for {family}")
+        return found[-1].version, found[-1].is_new
 
     async def _change(
         self, step: Callable[[AdapterRegistry], AdapterVersion], write: Write, what: str
@@ -287,6 +299,16 @@ def _as_read(adapters: AdapterRegistry, ref: str, write: Write) -> AdapterVersio
     version = adapters.version(ref)
     write.check(version, f"adapter {ref}")
     return version
+
+
+def with_registered(
+    adapters: AdapterRegistry, version: AdapterVersion
+) -> tuple[AdapterRegistry, registry.Registered]:
+    """The registry with a version whose bytes are here, and what came of it. Raises
+    `adapter-taken`."""
+    with _told():
+        found = registry.register(adapters.versions, adapters.removed, version)
+    return adapters.with_version(found.version) if found.is_new else adapters, found
 
 
 def _check_whole(adapters: AdapterRegistry) -> None:

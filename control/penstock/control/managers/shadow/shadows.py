@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from penstock.control.errors import Code, InvalidInput, PenstockError
@@ -44,10 +45,7 @@ class ShadowManager:
 
     async def create(self, spec: ShadowSpec, write: Write) -> Shadow:
         """Begins to repeat requests. Raises `InvalidInput`, `shadow-exists` and `conflict`."""
-        now = self._clock.now()
-        if spec.until.at and spec.until.at <= now:
-            raise InvalidInput(f"until.at is {spec.until.at.isoformat()}, which is past")
-        made = Shadow(spec, secrets.token_hex(16), secrets.randbits(63), now)
+        made = new_shadow(spec, self._clock.now())
 
         def step(view: ClusterView) -> ClusterView:
             check_named(view, spec)
@@ -92,3 +90,10 @@ class ShadowManager:
             return replace(view, shadows=view.shadows.having(step(known)))
 
         return (await write.apply(self._cluster, on_view, what)).shadows.shadow(name)
+
+
+def new_shadow(spec: ShadowSpec, now: datetime) -> Shadow:
+    """One that has compared nothing. Raises `InvalidInput`."""
+    if spec.until.at and spec.until.at <= now:
+        raise InvalidInput(f"until.at is {spec.until.at.isoformat()}, which is past")
+    return Shadow(spec, secrets.token_hex(16), secrets.randbits(63), now)

@@ -63,11 +63,8 @@ class TenantManager:
         new = self._new(tenant_id, spec)
 
         def step(tenancy: Tenancy) -> Tenancy:
-            known = tenancy.tenants.get(tenant_id)
-            write.check(known, f"tenant {tenant_id!r}")
-            if known is None:
-                return tenancy.with_new_tenant(new)
-            return tenancy.with_tenant(changed_tenant(known, spec, self._clock.now()))
+            write.check(tenancy.tenants.get(tenant_id), f"tenant {tenant_id!r}")
+            return put_tenant(tenancy, new)
 
         found = (await self._apply(step, write, f"put tenant {tenant_id}")).tenant(tenant_id)
         return found, found.uid == new.uid
@@ -142,10 +139,23 @@ class TenantManager:
         return (await self._apply(step, write, what)).access
 
     def _new(self, tenant_id: str, spec: TenantSpec) -> Tenant:
-        return created_tenant(tenant_id, spec, self._clock.now(), uid=secrets.token_hex(16))
+        return new_tenant(tenant_id, spec, self._clock.now())
 
     async def _apply(self, step: Callable[[Tenancy], Tenancy], write: Write, what: str) -> Tenancy:
         def on_view(view: ClusterView) -> ClusterView:
             return replace(view, tenancy=step(view.tenancy))
 
         return (await write.apply(self._cluster, on_view, what)).tenancy
+
+
+def new_tenant(tenant_id: str, spec: TenantSpec, now: datetime) -> Tenant:
+    """A tenant that is not there yet. Raises `InvalidInput`."""
+    return created_tenant(tenant_id, spec, now, uid=secrets.token_hex(16))
+
+
+def put_tenant(tenancy: Tenancy, new: Tenant) -> Tenancy:
+    """With this tenant, or its namesake as its spec says. Raises `conflict`."""
+    known = tenancy.tenants.get(new.id)
+    if known is None:
+        return tenancy.with_new_tenant(new)
+    return tenancy.with_tenant(changed_tenant(known, new.spec, new.updated_at))

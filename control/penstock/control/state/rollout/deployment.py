@@ -140,6 +140,14 @@ class Deployment:
         return (last_served(self.revisions) if stays else None) or current
 
     @property
+    def intended(self) -> DeploymentSpec:
+        """The spec as it was asked for last: a revision that took a failed one's place by itself
+        is nobody's wish."""
+        undone = (r for r in self.revisions if r.number == self.revision.undoes)
+        bad = next(undone, None)
+        return replace(self.spec, template=bad.template) if bad else self.spec
+
+    @property
     def running(self) -> DeploymentSpec:
         """The spec with what its replicas are to be made of now."""
         template = self.target.template

@@ -151,6 +151,13 @@ def last_served(revisions: Revisions) -> Revision | None:
     return next((r for r in reversed(revisions[:-1]) if r.state is RevisionState.SERVED), None)
 
 
+def failure_of(revisions: Revisions, digest: str) -> Revision | None:
+    """The newest revision of this template, where it has failed; None: it has not, or nothing is
+    kept of it."""
+    newest = next((r for r in reversed(revisions) if r.template_digest == digest), None)
+    return newest if newest and newest.state is RevisionState.FAILED else None
+
+
 def to_undo_to(revisions: Revisions) -> Revision:
     """The newest of another template that served; raises `nothing-to-undo`."""
     *others, current = revisions

@@ -127,12 +127,12 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica], rea
     if deployment.trouble:
         return deployment.trouble
     if not any(map(takes_more, view.nodes.values())):
-        return _no_node(view)
+        return no_node(view)
     if stuck := _without_surge(view, deployment, live):
         return stuck
     missing = deployment.spec.replicas - ready
     if len(live) < deployment.spec.replicas and Capacity(view).find(deployment) is None:
-        return f"waiting for room: {_needs(view, deployment)}"
+        return f"waiting for room: {needs(view, deployment)}"
     return f"waiting for {missing} of {deployment.spec.replicas} replicas" if missing > 0 else ""
 
 
@@ -145,12 +145,13 @@ def _without_surge(view: ClusterView, deployment: Deployment, live: list[Replica
     if any(r.state is not ReplicaState.READY for r in current) or Capacity(view).find(deployment):
         return ""
     return (
-        f"revision {deployment.revision.number} waits: {_needs(view, deployment)} for one more"
+        f"revision {deployment.revision.number} waits: {needs(view, deployment)} for one more"
         " replica; update.max_unavailable=1 lets one be taken down first"
     )
 
 
-def _no_node(view: ClusterView) -> str:
+def no_node(view: ClusterView) -> str:
+    """That no node takes replicas, and what to do."""
     drained = sorted(n.id for n in view.nodes.values() if n.draining)
     if not drained:
         return "no node is ready: start one with `penstock node`"
@@ -158,7 +159,8 @@ def _no_node(view: ClusterView) -> str:
     return f"no node takes replicas: {', '.join(drained)} drained; {undo}"
 
 
-def _needs(view: ClusterView, deployment: Deployment) -> str:
+def needs(view: ClusterView, deployment: Deployment) -> str:
+    """What no node has that a replica takes."""
     template = deployment.target.template
     nodes = [n for n in view.nodes.values() if takes_more(n)]
     if runs_model_code(template) and not any(n.facts.allows_model_code for n in nodes):

@@ -9,7 +9,7 @@ deployment that is not there yet, which is passed over until it is.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -152,14 +152,14 @@ def said_of(value: Degrading) -> list[str] | dict[str, list[str]]:
     return said.get(OTHERS, []) if set(said) <= {OTHERS} else said
 
 
-def check_no_circle(name: str, fallbacks: Mapping[str, Sequence[str]]) -> None:
-    """Raises InvalidSpec where the fallbacks of this deployment lead back to it. `fallbacks`: those
-    of every deployment, by its name."""
+def check_no_circle(name: str, fallbacks_of: Callable[[str], Sequence[str]]) -> None:
+    """Raises InvalidSpec where the fallbacks of this deployment lead back to it. `fallbacks_of`:
+    those of any deployment, by its name."""
     came_from: dict[str, str] = {}
     ahead = [name]
     while ahead:
         here = ahead.pop()
-        for there in fallbacks.get(here, ()):
+        for there in fallbacks_of(here):
             if there == name:
                 way = " -> ".join([*_way_to(here, came_from), name])
                 raise InvalidSpec(

@@ -1,0 +1,139 @@
+"""Applying documents, and writing out what there is as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from penstock.adapters.adapter import AdapterRef
+from penstock.adapters.version import AdapterVersion
+from penstock.control.admin.adapters.models import NewAdapterModel
+from penstock.control.admin.apply.documents import SHAPES, read, validated
+from penstock.control.admin.apply.kinds import Applier, documents_of, kinds_of
+from penstock.control.admin.apply.models import DocumentsModel, PlanModel
+from penstock.control.admin.auth import Operator, Viewer
+from penstock.control.admin.parameters import DryRun
+from penstock.control.admin.resources import resources
+from penstock.control.admin.rollout.reason import Reason
+from penstock.control.errors import BadDocuments, Code, Fault, PenstockError
+from penstock.control.managers.adapters.versions import AdapterManager
+from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.state.applying import Options, Plan, Said, planned, refusals
+from penstock.control.state.cluster import ClusterView
+from penstock.control.state.tenancy.tokens import Token
+from penstock.control.store.store import Author
+from penstock.control.supervision.clock import Clock
+
+SET = "default"
+SetName = Annotated[
+    str,
+    Query(
+        pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$",
+        description="of the documents that are applied together: what it made it may prune",
+    ),
+]
+Prune = Annotated[bool, Query(description="delete what the set made and says no longer")]
+Force = Annotated[
+    bool, Query(description="overwrite what others have set since, and try what has failed")
+]
+
+
+class ApplyApi:
+    """The handlers of /apply and /export; their docstrings are the API's documents."""
+
+    def __init__(self, cluster: ClusterStore, adapters: AdapterManager, clock: Clock) -> None:
+        self._cluster = cluster
+        self._adapters = adapters
+        self._clock = clock
+
+    def router(self) -> APIRouter:
+        """The handlers on their paths."""
+        router = resources(tag="documents")
+        router.post("/apply")(self.apply)
+        router.get("/export")(self.export)
+        return router
+
+    async def apply(
+        self,
+        body: DocumentsModel,
+        caller: Operator,
+        reason: Reason = "",
+        set_name: SetName = SET,
+        prune: Prune = False,
+        force: Force = False,
+        dry_run: DryRun = False,
+    ) -> PlanModel:
+        """Makes what the documents say, all of it or nothing, and says what that changes: with
+        `dry_run` it says so alone. Fields that a document does not name stay as they are. 422 and
+        409 tell each document that is refused, in `faults`. Contents of adapters that are new are
+        fetched first, in a dry run too; those that are not registered then are thrown away."""
+        documents, options = read(body.documents), Options(set_name, prune)
+        async with AsyncExitStack() as held:
+            fetched = await self._fetched(documents, caller, options, held)
+            by = Applier(caller, self._clock.now(), reason, fetched)
+            made: list[tuple[ClusterView, Plan]] = []
+
+            def step(view: ClusterView) -> ClusterView:
+                plan = _sound(planned(view, documents, kinds_of(by), options))
+                if not dry_run and not force and (faults := refusals(plan)):
+                    raise BadDocuments(faults, Code.CONFLICT)
+                made.append((view, plan))
+                return plan.view
+
+            if dry_run:
+                step(self._cluster.view())
+            else:
+                what = f"apply {len(documents)} documents of set {set_name}"
+                author = Author(caller.name, f"{what}: {reason}" if reason else what)
+                await self._cluster.apply(step, author)
+        old, plan = made[-1]
+        return PlanModel.of(old, plan, set_name, applied=not dry_run)
+
+    async def export(self, caller: Viewer) -> DocumentsModel:
+        """What there is, as documents: to apply them changes nothing. Keys, secrets and adapters'
+        contents are no part of them."""
+        by = Applier(caller, self._clock.now())
+        return DocumentsModel(documents=documents_of(self._cluster.view(), by))
+
+    async def _fetched(
+        self, documents: Sequence[Said], caller: Token, options: Options, held: AsyncExitStack
+    ) -> dict[AdapterRef, AdapterVersion]:
+        """The versions that are not registered yet, whose contents stay here while `held`. They
+        have to fit the deployments that come with them."""
+        view = self._cluster.view()
+        new = [
+            each
+            for each in documents
+            if each.kind == "adapter" and AdapterRef.parse(each.name) not in view.adapters.versions
+        ]
+        if not new:
+            return {}
+        first = [each for each in documents if each.kind == "deployment"]
+        by = Applier(caller, self._clock.now())
+        view = _sound(planned(view, first, kinds_of(by), Options(options.set_name))).view
+        found = {}
+        for said in new:
+            try:
+                version = await self._fetch(view, said, caller.name, held)
+            except PenstockError as error:
+                raise BadDocuments([Fault(said.index, (), str(error))], error.code) from error
+            found[version.ref] = version
+        return found
+
+    async def _fetch(
+        self, view: ClusterView, said: Said, who: str, held: AsyncExitStack
+    ) -> AdapterVersion:
+        shape = SHAPES["adapter"]
+        model: NewAdapterModel = validated(shape.model, {**said.fields, **shape.key_of(said.name)})
+        fetching = self._adapters.fetched(view, model.to_spec(), model.source, who)
+        return await held.enter_async_context(fetching)
+
+
+def _sound(plan: Plan) -> Plan:
+    """The plan, of documents that can be applied. Raises `BadDocuments`."""
+    if plan.faults:
+        raise BadDocuments(plan.faults)
+    return plan
