@@ -20,7 +20,7 @@ from statistics import median
 from benchmarks.scale import HEAD, announced, asking
 from penstock.control import spec_files
 
-PING = 0.02  # seconds between two looks at whether the head answers others meanwhile
+PING = 0.1  # seconds between two looks at whether the head answers others meanwhile
 
 
 def main() -> None:

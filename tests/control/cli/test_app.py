@@ -28,6 +28,10 @@ VERBS = (
     "test",
     "backup",
     "restore",
+    "apply",
+    "diff",
+    "export",
+    "schema",
 )
 
 

@@ -7,6 +7,7 @@ be stored, so a full disk stops no route update.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -100,6 +101,24 @@ class ClusterStore(Cluster):
     def tried(self, step: Step) -> ClusterView:
         """The view as `apply` would have it; nothing is changed. Raises as it does."""
         return step(self._commanding())
+
+    async def apply_slow(
+        self, step: Step, author: Author, together: Sequence[Change] = ()
+    ) -> ClusterView:
+        """As `apply`, of a step that computes for long: others are served meanwhile, and changes
+        wait for it."""
+
+        async def work() -> ClusterView:
+            old = self._commanding()
+            new = await _beside(step, old)
+            await self._write_view(new, author, together)
+            return self.replace(new)
+
+        return await self._whole.do(work)
+
+    async def tried_slow(self, step: Step) -> ClusterView:
+        """As `tried`, likewise."""
+        return await _beside(step, self._commanding())
 
     async def apply_plan(self, plan: Callable[[ClusterView], Planned]) -> ClusterView:
         """Applies what a manager decides on the view as it is, in one transaction; raises
@@ -234,6 +253,13 @@ class ClusterStore(Cluster):
         if changes:
             version = await self._store.apply(changes, author, self._clock.now())
             self._stamp = replace(self._stamp, revision=version)
+
+
+async def _beside(step: Step, view: ClusterView) -> ClusterView:
+    """What a step makes of a view in another thread; the same view where it changes nothing."""
+    apart = view.apart()
+    new = await asyncio.to_thread(step, apart)
+    return view if new is apart else new
 
 
 def _identity(stamp: Stamp, held: str) -> Change:

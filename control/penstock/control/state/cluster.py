@@ -122,6 +122,11 @@ class ClusterView:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    def apart(self) -> ClusterView:
+        """The same view for another thread: what is looked up once and kept with a view is not
+        shared."""
+        return replace(self, adapters=replace(self.adapters))
+
     def deployment(self, name: str) -> Deployment:
         """The deployment of this name; raises `unknown-deployment`."""
         try:

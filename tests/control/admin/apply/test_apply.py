@@ -135,11 +135,13 @@ async def test_what_others_stand_in_the_way_of_is_refused_with_the_document(admi
 async def test_a_field_that_is_not_said_stays_and_one_that_is_said_no_longer_takes_its_default(
     admin: Admin,
 ) -> None:
-    await plan_of(admin, {**MINI, "max_queued": 7, "labels": {"team": "search", "tier": "a"}})
+    first = {"max_queued": 7, "labels": {"team": "search", "tier": "a"}, "degrade": ["trim"]}
+    await plan_of(admin, {**MINI, **first})
     await admin.client.patch("/admin/v1/deployments/mini/settings", json={"max_n": 2})
     plan = await plan_of(admin, {**MINI, "labels": {"team": "search"}})
     assert plan["steps"][0]["fields"] == [
         {"field": "max_queued", "before": 7, "after": 100},
+        {"field": "degrade", "before": ["trim"], "after": []},
         {"field": "labels.tier", "before": "a", "after": None},
     ]
     spec = (await admin.client.get("/admin/v1/deployments/mini")).json()["spec"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Annotated
@@ -70,7 +71,8 @@ class ApplyApi:
         `dry_run` it says so alone. Fields that a document does not name stay as they are. 422 and
         409 tell each document that is refused, in `faults`. Contents of adapters that are new are
         fetched first, in a dry run too; those that are not registered then are thrown away."""
-        documents, options = read(body.documents), Options(set_name, prune)
+        documents = await asyncio.to_thread(read, body.documents)
+        options = Options(set_name, prune)
         async with AsyncExitStack() as held:
             fetched = await self._fetched(documents, caller, options, held)
             by = Applier(caller, self._clock.now(), reason, fetched)
@@ -84,19 +86,20 @@ class ApplyApi:
                 return plan.view
 
             if dry_run:
-                step(self._cluster.view())
+                await asyncio.to_thread(step, self._cluster.view().apart())
             else:
                 what = f"apply {len(documents)} documents of set {set_name}"
                 author = Author(caller.name, f"{what}: {reason}" if reason else what)
-                await self._cluster.apply(step, author)
+                await self._cluster.apply_slow(step, author)
         old, plan = made[-1]
-        return PlanModel.of(old, plan, set_name, applied=not dry_run)
+        return await asyncio.to_thread(PlanModel.of, old, plan, set_name, applied=not dry_run)
 
     async def export(self, caller: Viewer) -> DocumentsModel:
         """What there is, as documents: to apply them changes nothing. Keys, secrets and adapters'
         contents are no part of them."""
         by = Applier(caller, self._clock.now())
-        return DocumentsModel(documents=documents_of(self._cluster.view(), by))
+        found = await asyncio.to_thread(documents_of, self._cluster.view().apart(), by)
+        return DocumentsModel(documents=found)
 
     async def _fetched(
         self, documents: Sequence[Said], caller: Token, options: Options, held: AsyncExitStack
@@ -111,9 +114,12 @@ class ApplyApi:
         ]
         if not new:
             return {}
+        view = view.apart()
         first = [each for each in documents if each.kind == "deployment"]
         by = Applier(caller, self._clock.now())
-        view = _sound(planned(view, first, kinds_of(by), Options(options.set_name))).view
+        alone = Options(options.set_name)
+        plan = await asyncio.to_thread(planned, view, first, kinds_of(by), alone)
+        view = _sound(plan).view
         found = {}
         for said in new:
             try:

@@ -95,6 +95,10 @@ class NamedKind:
 class Deployments(NamedKind):
     """Documents of kind deployment."""
 
+    def __init__(self, by: Applier) -> None:
+        super().__init__(by)
+        self._ending: set[str] = set()  # whose fallbacks lead nowhere back, as far as was looked
+
     @property
     def defaults(self) -> Fields:
         return _default_spec()
@@ -124,7 +128,8 @@ class Deployments(NamedKind):
         return with_spec(view, spec, self._by.now, origin)
 
     def check(self, view: ClusterView, name: str) -> None:
-        check_beside(view, view.deployment(name).spec)
+        check_beside(view, view.deployment(name).spec, self._ending)
+        self._ending.add(name)
 
     def only_by_force(self, old: ClusterView, new: ClusterView, name: str) -> str:
         before, after = old.deployment(name), new.deployment(name)

@@ -9,13 +9,14 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.control.admin.derived import Shown
-from penstock.control.state.applying import Action, Plan, Step
+from penstock.control.state.applying import Action, Plan
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.capacity import Capacity
 from penstock.control.state.rollout.deployment import DeploymentName
 from penstock.control.state.rollout.effect import Effect, effect_of
 
 MOST_DOCUMENTS = 20_000
+DEPLOYMENT = "deployment"
 
 
 class DocumentsModel(BaseModel):
@@ -87,21 +88,26 @@ class PlanModel(Shown):
             changed=counts[Action.CHANGE],
             deleted=counts[Action.DELETE],
             same=counts[Action.SAME],
-            steps=[StepModel.drawn(step, effect=effects.get(step)) for step in plan.steps],
+            steps=[
+                StepModel.drawn(step, effect=effects.get(step.name))
+                if step.kind == DEPLOYMENT
+                else StepModel.drawn(step, effect=None)
+                for step in plan.steps
+            ],
         )
 
 
-def _effects(old: ClusterView, plan: Plan) -> Mapping[Step, Effect]:
+def _effects(old: ClusterView, plan: Plan) -> Mapping[str, Effect]:
+    """Of each deployment that is made or changed, by its name."""
     changed = [
-        step
+        DeploymentName(step.name)
         for step in plan.steps
-        if step.kind == "deployment" and step.action in (Action.CREATE, Action.CHANGE)
+        if step.kind == DEPLOYMENT and step.action in (Action.CREATE, Action.CHANGE)
     ]
     if not changed:
         return {}
     capacity, new = Capacity(plan.view), plan.view
-    names = [DeploymentName(step.name) for step in changed]
     return {
-        step: effect_of(new, old.deployments.get(name), new.deployments[name], capacity)
-        for step, name in zip(changed, names, strict=True)
+        name: effect_of(new, old.deployments.get(name), new.deployments[name], capacity)
+        for name in changed
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from penstock.control.state.adapters.bases import check_aliases_fit
@@ -32,14 +32,14 @@ def with_spec(
     return specified(view, known, spec, now, origin)
 
 
-def check_beside(view: ClusterView, spec: DeploymentSpec) -> None:
+def check_beside(view: ClusterView, spec: DeploymentSpec, ending: Collection[str] = ()) -> None:
     """Raises `InvalidSpec` for a circle of fallbacks, and `adapter-in-use` where what an alias of
-    it names does not fit."""
-    check_ways_end(view, spec)
+    it names does not fit. `ending`: deployments that are in no circle."""
+    check_ways_end(view, spec, ending)
     check_aliases_fit(view, spec)
 
 
-def check_ways_end(view: ClusterView, spec: DeploymentSpec) -> None:
+def check_ways_end(view: ClusterView, spec: DeploymentSpec, ending: Collection[str] = ()) -> None:
     """Raises `InvalidSpec` where fallbacks would lead from this deployment back to it."""
 
     def fallbacks_of(name: str) -> Sequence[str]:
@@ -48,4 +48,4 @@ def check_ways_end(view: ClusterView, spec: DeploymentSpec) -> None:
         other = view.deployments.get(DeploymentName(name))
         return other.spec.degrading.fallbacks if other else ()
 
-    check_no_circle(spec.name, fallbacks_of)
+    check_no_circle(spec.name, fallbacks_of, ending)

@@ -9,7 +9,7 @@ deployment that is not there yet, which is passed over until it is.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -152,9 +152,11 @@ def said_of(value: Degrading) -> list[str] | dict[str, list[str]]:
     return said.get(OTHERS, []) if set(said) <= {OTHERS} else said
 
 
-def check_no_circle(name: str, fallbacks_of: Callable[[str], Sequence[str]]) -> None:
+def check_no_circle(
+    name: str, fallbacks_of: Callable[[str], Sequence[str]], ending: Collection[str] = ()
+) -> None:
     """Raises InvalidSpec where the fallbacks of this deployment lead back to it. `fallbacks_of`:
-    those of any deployment, by its name."""
+    those of any deployment, by its name; `ending`: those that are known to be in no circle."""
     came_from: dict[str, str] = {}
     ahead = [name]
     while ahead:
@@ -166,7 +168,7 @@ def check_no_circle(name: str, fallbacks_of: Callable[[str], Sequence[str]]) -> 
                     f"degrade makes a circle, {way}: take out one of these fallbacks, so that each"
                     " way ends"
                 )
-            if there not in came_from:
+            if there not in came_from and there not in ending:
                 came_from[there] = here
                 ahead.append(there)
 
