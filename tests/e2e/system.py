@@ -51,6 +51,7 @@ def get_json(url: str, *, token: str = "") -> Any:
 class System:
     """One `penstock serve` on free ports, with its data in a folder of its own."""
 
+    verb = "serve"
     within: tuple[str, ...] = ()  # a command that the command is started by
 
     def __init__(self, folder: Path, *options: str) -> None:
@@ -66,7 +67,7 @@ class System:
     def start(self) -> subprocess.Popen[bytes]:
         """Starts the command; its output goes to `log`."""
         command = [
-            *self.within, str(PENSTOCK), "serve", *self.options,
+            *self.within, str(PENSTOCK), self.verb, *self.options,
             "--gateway", f"127.0.0.1:{self.gateway_port}",
             "--admin", f"127.0.0.1:{self.admin_port}",
             "--rpc", f"127.0.0.1:{self.rpc_port}",

@@ -39,7 +39,7 @@ def main() -> None:
 def command_line(verb: str) -> typer.Typer:
     """`penstock` with all its verbs, or with one alone whose process stays: what the others import
     takes longer than an agent's own start, and its memory for weeks."""
-    if verb not in ("serve", "head", "node"):
+    if verb not in ("serve", "up", "head", "node"):
         from penstock.control.cli.app import app
 
         return app
@@ -50,6 +50,10 @@ def command_line(verb: str) -> typer.Typer:
         from penstock.control.cli.serve import HELP, serve
 
         alone.command(help=HELP)(serve)
+    elif verb == "up":
+        from penstock.control.cli.up import HELP, up
+
+        alone.command(help=HELP)(up)
     else:
         from penstock.control.cli import processes
 

@@ -83,6 +83,16 @@ def read(sources: Sequence[str]) -> list[Document]:
     return found
 
 
+def stamp(sources: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
+    """Changes when a file does, or when there is another one; empty: none can be looked at."""
+    try:
+        files = [file for each in sources for file in _files(Path(each))]
+        looked = [(str(file), file.stat()) for file in files]
+    except OSError:
+        return ()
+    return tuple((name, each.st_mtime_ns, each.st_size) for name, each in looked)
+
+
 def parsed(text: str, name: str) -> Iterator[Document]:
     """The documents of one text; those that are empty are left out. Raises `InvalidInput`."""
     try:
@@ -133,8 +143,7 @@ def _texts(sources: Sequence[str]) -> Iterator[tuple[str, str]]:
             continue
         path = Path(source)
         try:
-            files = sorted(_in(path)) if path.is_dir() else [path]
-            for file in files:
+            for file in _files(path):
                 if file.stat().st_size > MOST_BYTES:
                     raise InvalidInput(f"{file} is longer than {MOST_BYTES} bytes")
                 yield str(file), file.read_text()
@@ -144,8 +153,10 @@ def _texts(sources: Sequence[str]) -> Iterator[tuple[str, str]]:
             raise InvalidInput(f"{source} is no text in UTF-8: {error.reason}") from None
 
 
-def _in(directory: Path) -> Iterator[Path]:
-    return (each for each in directory.iterdir() if each.suffix in ENDINGS and each.is_file())
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(each for each in path.iterdir() if each.suffix in ENDINGS and each.is_file())
 
 
 def _walk(node: yaml.Node, path: Place, lines: dict[Place, int], name: str) -> None:

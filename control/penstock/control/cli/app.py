@@ -23,10 +23,13 @@ from penstock.control.cli.tenancy.keys import keys
 from penstock.control.cli.tenancy.tenants import tenants
 from penstock.control.cli.tenancy.tokens import tokens
 from penstock.control.cli.tenancy.usage import usage
+from penstock.control.cli.up import HELP as UP_HELP
+from penstock.control.cli.up import up
 
 app = without_verbs()
 
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
+app.command(rich_help_panel="On one machine", help=UP_HELP)(up)
 app.command(rich_help_panel="Looking")(status)
 app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Looking")(spend)

@@ -13,7 +13,7 @@ from penstock.control.admin.apply.models import PlanModel, StepModel
 from penstock.control.admin.apply.schema import schema as schema_of
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
-from penstock.control.cli.options import DryRun, Reason, Wait
+from penstock.control.cli.options import DryRun, Files, Force, Reason, Wait
 from penstock.control.cli.outcome import finish
 from penstock.control.cli.rollout.following import follow
 from penstock.control.errors import BadDocuments
@@ -21,25 +21,12 @@ from penstock.control.state.applying import Action
 
 DIFFERS, FAILED = 1, 2  # as `diff` and kubectl have them
 
-Files = Annotated[
-    list[str],
-    typer.Option(
-        "-f", "--file", help="A file, a directory of .yaml, .yml and .json, or - for stdin."
-        " Repeatable.",
-    ),
-]  # fmt: skip
 SetName = Annotated[
     str, typer.Option(help="Of the files that are applied together: what it made, --prune deletes.")
 ]
 Prune = Annotated[
     bool,
     typer.Option("--prune", help="Delete what this set made before and the files say no longer."),
-]
-Force = Annotated[
-    bool,
-    typer.Option(
-        "--force", help="Overwrite what others have set since, and try what has failed before."
-    ),
 ]
 
 

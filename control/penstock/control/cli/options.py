@@ -200,3 +200,16 @@ Reason = Annotated[
 Wait = Annotated[
     bool, typer.Option("--wait", help="Follow it until all replicas are ready; 1 where it fails.")
 ]
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "-f", "--file", help="A file, a directory of .yaml, .yml and .json, or - for stdin."
+        " Repeatable.",
+    ),
+]  # fmt: skip
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force", help="Overwrite what others have set since, and try what has failed before."
+    ),
+]

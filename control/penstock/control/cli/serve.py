@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import socket
+from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -171,7 +173,7 @@ TlsCert = Annotated[Path | None, security_option("GATEWAY_TLS_CERT", CERT_OF_CLI
 TlsKey = Annotated[Path | None, security_option("GATEWAY_TLS_KEY", "PEM file: its private key.")]
 
 
-def serve(
+def asked(
     context: typer.Context,
     model: Model = serve_options.DEFAULT_MODEL,
     engine: Engine = EngineName.VLLM,
@@ -207,50 +209,65 @@ def serve(
     log_level: Verbosity = LogLevel.INFO,
     log_keep_gib: LogKeepGib = LOGS.gib,
     log_keep_days: LogKeepDays = LOGS.days,
-) -> None:
-    """Serves a model on this machine until Ctrl-C; `HELP` says the same to users."""
-    from penstock.control.serving.run import run_serve  # starts faster for every other verb
-
-    with explained("serve"):
-        options = serve_options.ServeOptions(
-            model=serve_options.resolve_model(model) if engine is EngineName.VLLM else model,
-            name=name or serve_options.deployment_name(model),
-            data_dir=data_dir.resolve(),
-            engine=engine,
-            replicas=replicas,
-            engine_args=serve_options.parse_engine_args(engine_arg or [], engine_args),
-            adapters=serve_options.adapters_of(model, adapter),
-            max_adapters=max_adapters,
-            max_adapter_rank=max_adapter_rank,
-            settings=parse_settings(settings or ()),
-            said=frozenset(filter(partial(_is_said, context), serve_options.SAID)),
-            gateway=gateway,
-            admin=admin,
-            rpc=rpc,
-            metrics=metrics,
-            head_metrics=head_metrics,
-            node_metrics=node_metrics,
-            gateway_tls=gateway_tls(tls_cert, tls_key),
-            open_gateway=open_gateway,
-            allow_hosts=tuple(allow_host or ()),
-            client_addresses=client_addresses,
-            cors_origins=tuple(cors_origin or ()),
-            allow_model_code=allow_model_code,
-            start_limit=timedelta(seconds=start_limit),
-            adapter_cache_gib=adapter_cache_gib,
-            secrets_dir=secrets_dir and secrets_dir.expanduser().resolve(),
-            provider_hosts=split_hosts(provider_hosts),
-            gateway_threads=gateway_threads,
-            gateway_binary=gateway_binary,
-            take_over=take_over,
-            node_id=socket.gethostname(),
-            log_level=log_level,
-            logs=LogRetention(log_keep_gib, log_keep_days),
-        )
-        finish(asyncio.run(run_serve(options, ToughConsole())))
+) -> serve_options.ServeOptions:
+    """What the command line and the environment ask for."""
+    return serve_options.ServeOptions(
+        model=serve_options.resolve_model(model) if engine is EngineName.VLLM else model,
+        name=name or serve_options.deployment_name(model),
+        data_dir=data_dir.resolve(),
+        engine=engine,
+        replicas=replicas,
+        engine_args=serve_options.parse_engine_args(engine_arg or [], engine_args),
+        adapters=serve_options.adapters_of(model, adapter),
+        max_adapters=max_adapters,
+        max_adapter_rank=max_adapter_rank,
+        settings=parse_settings(settings or ()),
+        said=frozenset(filter(partial(_is_said, context), serve_options.SAID)),
+        gateway=gateway,
+        admin=admin,
+        rpc=rpc,
+        metrics=metrics,
+        head_metrics=head_metrics,
+        node_metrics=node_metrics,
+        gateway_tls=gateway_tls(tls_cert, tls_key),
+        open_gateway=open_gateway,
+        allow_hosts=tuple(allow_host or ()),
+        client_addresses=client_addresses,
+        cors_origins=tuple(cors_origin or ()),
+        allow_model_code=allow_model_code,
+        start_limit=timedelta(seconds=start_limit),
+        adapter_cache_gib=adapter_cache_gib,
+        secrets_dir=secrets_dir and secrets_dir.expanduser().resolve(),
+        provider_hosts=split_hosts(provider_hosts),
+        gateway_threads=gateway_threads,
+        gateway_binary=gateway_binary,
+        take_over=take_over,
+        node_id=socket.gethostname(),
+        log_level=log_level,
+        logs=LogRetention(log_keep_gib, log_keep_days),
+    )
 
 
 def _is_said(context: typer.Context, name: str) -> bool:
     """Whether the command line or the environment names it."""
     source = context.get_parameter_source(name)  # of a click that typer brings along
     return source is not None and source.name != "DEFAULT"
+
+
+def serving(verb: str, ask: Callable[..., serve_options.ServeOptions]) -> Callable[..., None]:
+    """A command that serves what its parameters, which are those of `ask`, ask for."""
+
+    def command(**said: Any) -> None:
+        from penstock.control.serving.run import run_serve  # starts faster for every other verb
+
+        with explained(verb):
+            finish(asyncio.run(run_serve(ask(**said), ToughConsole())))
+
+    signature = inspect.signature(ask, eval_str=True)
+    command.__name__ = verb
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()}
+    return command
+
+
+serve = serving("serve", asked)

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from penstock.control.errors import (
     BadDocuments,
+    Code,
     Fault,
     InvalidInput,
     NoHeadAnswers,
@@ -145,7 +146,11 @@ class AdminTransport:
         if reply.status_code == httpx.codes.NOT_FOUND:
             raise NotFound(detail)
         if faults := reply.json().get("faults"):
-            raise BadDocuments([Fault(f["document"], tuple(f["path"]), f["text"]) for f in faults])
+            conflict = reply.status_code == httpx.codes.CONFLICT
+            raise BadDocuments(
+                [Fault(f["document"], tuple(f["path"]), f["text"]) for f in faults],
+                Code.CONFLICT if conflict else Code.INVALID,
+            )
         if reply.is_client_error:
             raise InvalidInput(detail)
         raise Unavailable(f"the head at {self.url} answers {reply.status_code}: {detail}")

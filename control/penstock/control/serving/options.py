@@ -53,6 +53,16 @@ class Adapter:
 
 
 @dataclass(frozen=True, slots=True)
+class Files:
+    """Files that say what there is to be."""
+
+    sources: tuple[str, ...]
+    watch: bool = True  # they are applied again when they change
+    force: bool = False  # what others have set is overwritten
+    others: tuple[str, ...] = ()  # deployments in them, beside the one that `name` says
+
+
+@dataclass(frozen=True, slots=True)
 class ServeOptions:
     """Everything that `penstock serve` was told. Raises `invalid-setting` for what cannot be."""
 
@@ -68,6 +78,7 @@ class ServeOptions:
     settings: Mapping[str, object] = field(default_factory=dict)  # of the deployment; rest: default
     # Which of these somebody gave: where a deployment is stored, the others stay as they are there.
     said: frozenset[str] = frozenset()  # of SAID
+    files: Files | None = None  # what is served, they say; none: what is said here
     gateway: str = GATEWAY_ADDRESS
     admin: str = ADMIN_ADDRESS
     rpc: str = RPC_ADDRESS
@@ -116,6 +127,16 @@ class ServeOptions:
         return tuple((flag, address) for flag, address in addresses if address)
 
     @property
+    def verb(self) -> str:
+        """What the user typed."""
+        return "up" if self.files else "serve"
+
+    @property
+    def deployments(self) -> list[str]:
+        """That are asked for."""
+        return [self.name, *(self.files.others if self.files else ())]
+
+    @property
     def gateway_url(self) -> str:
         """Where a client on this machine reaches the gateway."""
         scheme = "http" if self.gateway_tls is None else "https"
@@ -146,7 +167,8 @@ class ServeOptions:
     @property
     def model_names(self) -> list[str]:
         """What clients may say as "model"."""
-        return [self.name, *(f"{self.name}:{adapter.alias}" for adapter in self.adapters)]
+        adapters = (f"{self.name}:{adapter.alias}" for adapter in self.adapters)
+        return [*self.deployments, *adapters]
 
 
 def resolve_model(model: str) -> str:

@@ -34,6 +34,7 @@ from penstock.control.serving.children import (
     node_command,
 )
 from penstock.control.serving.display import Display
+from penstock.control.serving.file_session import FileSession
 from penstock.control.serving.options import ServeOptions
 from penstock.control.serving.session import Session
 
@@ -56,12 +57,12 @@ async def run_serve(options: ServeOptions, console: Console) -> int:
         finally:
             lock.release()
     except PenstockError as error:
-        return _refuse(display, error)
+        return _refuse(options, display, error)
     except BaseExceptionGroup as group:
         reasons, others = group.split(PenstockError)
         if others is not None or reasons is None:
             raise
-        return _refuse(display, _first(reasons))
+        return _refuse(options, display, _first(reasons))
     finally:
         display.close()
 
@@ -108,7 +109,8 @@ class _Serving:
             token = token_in(options.admin_token_file)
             admin = await stack.enter_async_context(AdminClient(options.admin_url, token))
             gateway = await stack.enter_async_context(GatewayClient(options.gateway_url))
-            session = Session(options, admin, gateway, self._display, self._head, self._node)
+            session_of = FileSession if options.files else Session
+            session = session_of(options, admin, gateway, self._display, self._head, self._node)
             async with asyncio.TaskGroup() as tasks:
                 running = [
                     tasks.create_task(self._head.keep_running()),
@@ -174,9 +176,9 @@ class _Serving:
         return found
 
 
-def _refuse(display: Display, error: BaseException) -> int:
+def _refuse(options: ServeOptions, display: Display, error: BaseException) -> int:
     display.close()
-    sys.stderr.write(f"penstock serve: error: {error}\n")
+    sys.stderr.write(f"penstock {options.verb}: error: {error}\n")
     return 1
 
 

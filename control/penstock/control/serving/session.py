@@ -279,7 +279,7 @@ class Session:
         for deployment in await self._admin.deployments():
             if (
                 deployment.spec.labels.items() >= LABELS.items()
-                and deployment.name != self._options.name
+                and deployment.name not in self._options.deployments
             ):
                 await self._admin.delete_deployment(deployment.name)
                 self._shown.done(f"{deployment.name}, served last time, is removed")
