@@ -180,3 +180,23 @@ def test_anchors_are_taken_and_endless_ones_are_not() -> None:
     assert merged.said["c"] == {"b": 1, "d": 2}
     with pytest.raises(spec_files.InvalidInput):
         list(spec_files.parsed("a: &x\n  b: *x\n", "x"))
+
+
+def test_the_file_of_the_docs_is_taken_whole(asked_head: AskedHead, file: Path) -> None:
+    page = Path(__file__).parents[3] / "docs" / "operate" / "files.md"
+    file.write_text(page.read_text().partition("```yaml\n")[2].partition("```")[0])
+    told = asked_head.run("apply", "-f", str(file), "--dry-run")
+    assert told.exit_code == 0, told.stderr
+    assert not asked_head.admin.cluster.view().adapters.versions
+    told = asked_head.run("apply", "-f", str(file))
+    assert told.stdout.splitlines()[-1] == "5 created, 0 changed, 0 deleted, 1 the same"
+    aliases = asked_head.admin.cluster.view().adapters.aliases
+    assert str(aliases["chat:pirate"].target) == "pirate@1"
+    exported = asked_head.run("export").stdout
+    assert asked_head.run("diff", "-f", "-", input=exported).exit_code == 0
+    assert asked_head.run("apply", "-f", str(file)).stdout.splitlines() == [
+        "0 created, 0 changed, 0 deleted, 6 the same"
+    ]
+    file.write_text(file.read_text().replace("penstock-mini/pirate", "penstock-mini/json"))
+    told = asked_head.run("apply", "-f", str(file))
+    assert "source of pirate@1 is 'penstock-mini/pirate', not 'penstock-mini/json'" in told.stderr

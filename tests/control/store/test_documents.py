@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
+from penstock.control.state.applied import Applied
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import FailedAdapter
 from penstock.control.state.rollout.deployment import changed
@@ -129,3 +130,10 @@ def test_a_revision_that_cannot_be_read_any_more_costs_itself_and_not_its_deploy
     assert (found.spec, found.target.template) == (known.spec, known.spec.template)
     assert len(found.revisions) == 2 - (lost == 0)
     assert found.revision.number > known.revisions[0].number
+
+
+def test_what_a_set_of_documents_said_is_known_to_the_next_head() -> None:
+    fields = {"replicas": 2, "labels.team": "search", "degrade": ["trim"], "preload": None}
+    said = Applied("default", "deployment", "mini", "u1", made=True, fields=fields)
+    view = replace(ClusterView(), applied={said.key: said})
+    assert view_of(stored(view), NOON).applied == {said.key: said}

@@ -278,3 +278,17 @@ async def test_another_engine_leaves_the_arguments_of_the_last_one_behind(admin:
     assert (await plan_of(admin, canned))["changed"] == 1
     args = admin.cluster.view().deployments[DeploymentName("mini")].spec.template.engine_args
     assert args == (("text", "busy"),)
+
+
+async def test_text_that_nothing_could_say_again_is_refused(admin: Admin) -> None:
+    body = b'{"documents": [{"penstock": "v1", "kind": "deployment", "\\ud800": 1}]}'
+    headers = {"content-type": "application/json"}
+    reply = await admin.client.post(URL, content=body, headers=headers)
+    assert_faults(reply, (0, [], "surrogate"))
+
+
+async def test_a_list_that_differs_in_each_of_many_documents_is_changed(admin: Admin) -> None:
+    for ladder in (["trim"], ["reject"]):
+        documents = [{**MINI, "name": f"m{n}", "degrade": ladder} for n in range(3)]
+        plan = await plan_of(admin, *documents)
+        assert plan["created"] + plan["changed"] == 3

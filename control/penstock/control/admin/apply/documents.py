@@ -7,6 +7,7 @@ the kind. What is in it is read with what else there is of the object (`kinds.py
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -112,6 +113,11 @@ def near(name: str, names: Iterable[str]) -> str:
 
 def _faults(document: Fields) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """What is wrong with one, whatever else there is."""
+    try:
+        json.dumps(document, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        yield (), "only text that UTF-8 can say: no half of a surrogate pair"
+        return
     version, kind = document.get(WORD), document.get("kind")
     if version != VERSION:
         text = f"this version of Penstock reads documents that say `{WORD}: {VERSION}`"
