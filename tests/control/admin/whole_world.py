@@ -24,6 +24,7 @@ API: Final = "/admin/v1"
 PRINT: Final = bytes(range(32))
 MINI: Final = {"engine": "simulated", "model": "penstock-mini", "max_adapters": 2}
 SHADOW: Final = {"name": "smaller", "primary": "mini", "candidate": "small", "share_permille": 200}
+DOCUMENT: Final = {"penstock": "v1", "kind": "tenant", "id": "said", "max_streams": 3}
 RECORDING: Final = {"name": "monday", "primary": "mini"}
 
 
@@ -98,6 +99,7 @@ WRITES: Final[Mapping[str, Asked]] = {
     "POST /recordings": Asked("/recordings", {**RECORDING, "name": "new", "primary": "spare"}, "-"),
     "POST /recordings/{name}/stop": Asked("/recordings/monday/stop", of="/recordings/monday"),
     "DELETE /recordings/{name}": Asked("/recordings/monday"),
+    "POST /apply": Asked("/apply", {"documents": [DOCUMENT]}, "-"),
     "POST /tokens": Asked("/tokens", {"name": "ci", "role": "viewer"}, "-"),
     "DELETE /tokens/{token_id}": Asked("/tokens/{token}"),
 }

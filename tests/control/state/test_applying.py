@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 from penstock.control.admin.apply.documents import read
 from penstock.control.admin.apply.kinds import Applier, documents_of, kinds_of
 from penstock.control.errors import BadDocuments
+from penstock.control.managers.write import Write
 from penstock.control.state.applied import flattened, merged, unflattened
 from penstock.control.state.applying import Action, Options, Plan, planned, refusals
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import DeploymentName
-from penstock.control.state.tenancy.tokens import Role, Token
+from penstock.control.state.tenancy.tokens import Role
 from tests.fakes.control_values import NOON
 
 Document = dict[str, Any]
 
-TOKEN = Token("t1", "alice", Role.ADMIN, "0" * 64, NOON)
+ALICE = Write("alice", Role.ADMIN)
 NAMES = st.sampled_from(["a", "b", "c"])
 SETS = st.sampled_from(["one", "two"])
 
@@ -64,7 +65,7 @@ DOCUMENTS = st.lists(
 
 def plan(view: ClusterView, documents: Sequence[Document], options: Options) -> Plan:
     """What applying these comes to, an hour later than all before."""
-    by = Applier(TOKEN, NOON + timedelta(hours=len(view.applied)))
+    by = Applier(ALICE, NOON + timedelta(hours=len(view.applied)))
     return planned(view, read(documents), kinds_of(by), options)
 
 
@@ -127,7 +128,7 @@ def test_what_is_exported_says_what_stands(
     history: list[tuple[str, list[Document], bool]], documents: list[Document]
 ) -> None:
     view = after([*history, ("one", documents, False)])
-    exported = documents_of(view, Applier(TOKEN, NOON))
+    exported = documents_of(view, Applier(ALICE, NOON))
     same = plan(view, exported, Options("exported"))
     assert {step.action for step in same.steps} <= {Action.SAME}
     assert replace(same.view, applied=view.applied) == view

@@ -92,6 +92,12 @@ class Write:
             return cluster.tried(step)
         return await cluster.apply(step, self.author(what), self.together)
 
+    async def apply_slow(self, cluster: ClusterStore, step: Step, what: str) -> ClusterView:
+        """As `apply`, of a step that computes for long."""
+        if self.dry_run:
+            return await cluster.tried_slow(step)
+        return await cluster.apply_slow(step, self.author(what), self.together)
+
     async def store(self, cluster: ClusterStore, changes: Sequence[Change], what: str) -> None:
         """Stores documents that are not part of the view, or nothing. Raises as
         `ClusterStore.write`."""

@@ -15,17 +15,15 @@ from penstock.control.admin.adapters.models import NewAdapterModel
 from penstock.control.admin.apply.documents import SHAPES, read, validated
 from penstock.control.admin.apply.kinds import Applier, documents_of, kinds_of
 from penstock.control.admin.apply.models import DocumentsModel, PlanModel
-from penstock.control.admin.auth import Operator, Viewer
-from penstock.control.admin.parameters import DryRun
+from penstock.control.admin.auth import Viewer
 from penstock.control.admin.resources import resources
-from penstock.control.admin.rollout.reason import Reason
+from penstock.control.admin.writes import Create
 from penstock.control.errors import BadDocuments, Code, Fault, PenstockError
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.write import Write
 from penstock.control.state.applying import Options, Plan, Said, planned, refusals
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.tenancy.tokens import Token
-from penstock.control.store.store import Author
 from penstock.control.supervision.clock import Clock
 
 SET = "default"
@@ -60,12 +58,10 @@ class ApplyApi:
     async def apply(
         self,
         body: DocumentsModel,
-        caller: Operator,
-        reason: Reason = "",
+        write: Create,
         set_name: SetName = SET,
         prune: Prune = False,
         force: Force = False,
-        dry_run: DryRun = False,
     ) -> PlanModel:
         """Makes what the documents say, all of it or nothing, and says what that changes: with
         `dry_run` it says so alone. Fields that a document does not name stay as they are. 422 and
@@ -74,35 +70,32 @@ class ApplyApi:
         documents = await asyncio.to_thread(read, body.documents)
         options = Options(set_name, prune)
         async with AsyncExitStack() as held:
-            fetched = await self._fetched(documents, caller, options, held)
-            by = Applier(caller, self._clock.now(), reason, fetched)
+            fetched = await self._fetched(documents, write, options, held)
+            by = Applier(write, self._clock.now(), fetched)
             made: list[tuple[ClusterView, Plan]] = []
 
             def step(view: ClusterView) -> ClusterView:
                 plan = _sound(planned(view, documents, kinds_of(by), options))
-                if not dry_run and not force and (faults := refusals(plan)):
+                if not write.dry_run and not force and (faults := refusals(plan)):
                     raise BadDocuments(faults, Code.CONFLICT)
                 made.append((view, plan))
                 return plan.view
 
-            if dry_run:
-                await asyncio.to_thread(step, self._cluster.view().apart())
-            else:
-                what = f"apply {len(documents)} documents of set {set_name}"
-                author = Author(caller.name, f"{what}: {reason}" if reason else what)
-                await self._cluster.apply_slow(step, author)
+            what = f"apply {len(documents)} documents of set {set_name}"
+            await write.apply_slow(self._cluster, step, what)
         old, plan = made[-1]
-        return await asyncio.to_thread(PlanModel.of, old, plan, set_name, applied=not dry_run)
+        applied = not write.dry_run
+        return await asyncio.to_thread(PlanModel.of, old, plan, set_name, applied=applied)
 
     async def export(self, caller: Viewer) -> DocumentsModel:
         """What there is, as documents: to apply them changes nothing. Keys, secrets and adapters'
         contents are no part of them."""
-        by = Applier(caller, self._clock.now())
+        by = Applier(Write(caller.name, caller.role), self._clock.now())
         found = await asyncio.to_thread(documents_of, self._cluster.view().apart(), by)
         return DocumentsModel(documents=found)
 
     async def _fetched(
-        self, documents: Sequence[Said], caller: Token, options: Options, held: AsyncExitStack
+        self, documents: Sequence[Said], write: Write, options: Options, held: AsyncExitStack
     ) -> dict[AdapterRef, AdapterVersion]:
         """The versions that are not registered yet, whose contents stay here while `held`. They
         have to fit the deployments that come with them."""
@@ -116,14 +109,14 @@ class ApplyApi:
             return {}
         view = view.apart()
         first = [each for each in documents if each.kind == "deployment"]
-        by = Applier(caller, self._clock.now())
+        by = Applier(write, self._clock.now())
         alone = Options(options.set_name)
         plan = await asyncio.to_thread(planned, view, first, kinds_of(by), alone)
         view = _sound(plan).view
         found = {}
         for said in new:
             try:
-                version = await self._fetch(view, said, caller.name, held)
+                version = await self._fetch(view, said, write.who, held)
             except PenstockError as error:
                 raise BadDocuments([Fault(said.index, (), str(error))], error.code) from error
             found[version.ref] = version

@@ -25,16 +25,17 @@ from penstock.control.managers.adapters.versions import with_registered
 from penstock.control.managers.rollout.specs import check_beside, with_spec
 from penstock.control.managers.shadow.shadows import new_shadow
 from penstock.control.managers.tenancy.tenants import new_tenant, put_tenant
+from penstock.control.managers.write import Write
 from penstock.control.state.adapters.bases import family_named
 from penstock.control.state.applied import Fields, flattened
 from penstock.control.state.applying import Standing
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec
-from penstock.control.state.rollout.revision import Origin, failure_of
+from penstock.control.state.rollout.revision import failure_of
 from penstock.control.state.shadow.naming import check_named
 from penstock.control.state.shadow.spec import ShadowSpec
 from penstock.control.state.tenancy.tenants import TenantSpec
-from penstock.control.state.tenancy.tokens import Role, Token
+from penstock.control.state.tenancy.tokens import Role
 
 ENGINES_OWN = ("engine_args", "max_adapters", "max_adapter_rank")
 """Fields that mean something to one engine alone."""
@@ -45,9 +46,8 @@ CACHED = 10_000
 class Applier:
     """Who applies documents, when and why, and what was fetched for it."""
 
-    caller: Token
+    write: Write
     now: datetime
-    reason: str = ""
     fetched: Mapping[AdapterRef, AdapterVersion] = field(default_factory=dict)
 
 
@@ -123,9 +123,8 @@ class Deployments(NamedKind):
         spec = validated(SpecModel, fields, SHAPES["deployment"].groups).to_spec(name)
         if known and known.spec == spec:
             return view
-        check_code(self._by.caller, known, spec)
-        origin = Origin(self._by.caller.name, self._by.reason)
-        return with_spec(view, spec, self._by.now, origin)
+        check_code(self._by.write, known, spec)
+        return with_spec(view, spec, self._by.now, self._by.write.origin)
 
     def check(self, view: ClusterView, name: str) -> None:
         check_beside(view, view.deployment(name).spec, self._ending)
@@ -229,7 +228,7 @@ class Aliases(NamedKind):
         named = "split" if isinstance(fields.get("target"), dict) else "target"
         said = {named if key == "target" else key: value for key, value in fields.items()}
         spec = validated(AliasSpecModel, said).to_spec()
-        move = Move(target_of(spec.weights), self._by.now, self._by.caller.name)
+        move = Move(target_of(spec.weights), self._by.now, self._by.write.who)
         made = moved(known, deployment, alias, spec, move)
         return view if made == known else _with_alias(view, made)
 
@@ -293,7 +292,7 @@ class Access(NamedKind):
         allowed = validated(AccessModel, fields).anonymous == "allowed"
         if view.tenancy.access.keys_required is not allowed:
             return view
-        check_role(self._by.caller, Role.ADMIN)
+        check_role(self._by.write.who, self._by.write.role, Role.ADMIN)
         return replace(view, tenancy=view.tenancy.with_anonymous(allowed=allowed))
 
 

@@ -243,9 +243,7 @@ class AdapterManager:
             )
         return AdapterVersion(ref, manifest)
 
-    async def _commit(
-        self, version: AdapterVersion, write: Write
-    ) -> tuple[AdapterVersion, bool]:
+    async def _commit(self, version: AdapterVersion, write: Write) -> tuple[AdapterVersion, bool]:
         found: list[registry.Registered] = []
 
         def step(view: ClusterView) -> ClusterView:
