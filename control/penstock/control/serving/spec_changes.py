@@ -7,12 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.control.admin.rollout.models import SpecModel
+from penstock.control.admin.rollout.models import ENGINES_OWN, SpecModel
 from penstock.control.serving.options import LABELS, ServeOptions
 from penstock.control.serving.settings_text import checked
-
-# They mean something to one engine alone.
-ENGINES_OWN = ("engine_args", "max_adapters", "max_adapter_rank")
 
 
 def spec_with(

@@ -15,7 +15,7 @@ from penstock.control.admin.adapters.alias_models import AliasSpecModel
 from penstock.control.admin.apply.documents import SHAPES, validated, written
 from penstock.control.admin.auth import check_role
 from penstock.control.admin.rollout.deployments_api import check_code
-from penstock.control.admin.rollout.models import SpecModel
+from penstock.control.admin.rollout.models import ENGINES_OWN, SpecModel
 from penstock.control.admin.shadow.models import ShadowSpecModel
 from penstock.control.admin.tenancy.tenant_models import AccessModel, TenantSpecModel
 from penstock.control.errors import Code, PenstockError
@@ -37,8 +37,6 @@ from penstock.control.state.shadow.spec import ShadowSpec
 from penstock.control.state.tenancy.tenants import TenantSpec
 from penstock.control.state.tenancy.tokens import Role
 
-ENGINES_OWN = ("engine_args", "max_adapters", "max_adapter_rank")
-"""Fields that mean something to one engine alone."""
 CACHED = 10_000
 
 

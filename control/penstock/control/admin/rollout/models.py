@@ -33,6 +33,8 @@ from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role
 
 FOREIGN = "foreign"  # a replica of a deployment that the store never knew
+# Of a spec: what means something to one engine alone.
+ENGINES_OWN = ("engine_args", "max_adapters", "max_adapter_rank")
 Setting = Text | StrictBool | StrictInt | float
 
 
