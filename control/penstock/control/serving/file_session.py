@@ -66,7 +66,7 @@ class FollowedFiles:
             plan = await self._admin.apply(said, set_name=SET, **how)
         except BadDocuments as error:
             raise BadDocuments(error.faults, error.code) from spec_files.placed(error, documents)
-        if plan.same != len(plan.steps):
+        if plan.created or plan.changed or plan.deleted:
             self._tell(
                 f"{', '.join(self._files.sources)}: {plan.created} created, {plan.changed} changed,"
                 f" {plan.deleted} deleted, {plan.same} the same"

@@ -128,7 +128,6 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
     deployments = read("deployment", _to_deployment)
     nodes = read("node", lambda d: _to_node(d, now))
     replicas = read("replica", lambda d: _to_replica(d, now))
-    departed = read("departed", DEPARTED.value)
     tenancy = Tenancy(
         tenants={t.id: t for t in read("tenant", to_tenant)},
         keys={k.id: k for k in read("api_key", to_key)},
@@ -139,7 +138,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         deployments={d.spec.name: d for d in deployments},
         nodes={n.id: n for n in nodes},
         replicas={r.id: r for r in replicas},
-        departed={d.uid: d for d in departed},
+        departed={d.uid: d for d in read("departed", DEPARTED.value)},
         tenancy=tenancy,
         adapters=registry_of(read, broken),
         shadows=Shadows({s.spec.name: s for s in read(SHADOW, SHADOWS.value)}),
