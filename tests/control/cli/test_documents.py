@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from penstock.control import spec_files
+from penstock.control.errors import InvalidInput
 from tests.control.cli.conftest import AskedHead
 
 FILE = """\
@@ -178,7 +179,7 @@ def test_what_is_written_is_read_as_it_was() -> None:
 def test_anchors_are_taken_and_endless_ones_are_not() -> None:
     merged, *_ = spec_files.parsed("a: &x {b: 1}\nc:\n  <<: *x\n  d: 2\n", "x")
     assert merged.said["c"] == {"b": 1, "d": 2}
-    with pytest.raises(spec_files.InvalidInput):
+    with pytest.raises(InvalidInput):
         list(spec_files.parsed("a: &x\n  b: *x\n", "x"))
 
 

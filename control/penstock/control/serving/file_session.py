@@ -61,9 +61,11 @@ class FollowedFiles:
         refuses them, and `Unavailable`."""
         documents = spec_files.read(self._files.sources)
         said = [each.said for each in documents]
-        how = {"prune": True, "force": self._files.force, "reason": REASON}
+        force = self._files.force
         try:
-            plan = await self._admin.apply(said, set_name=SET, **how)
+            plan = await self._admin.apply(
+                said, set_name=SET, prune=True, force=force, reason=REASON
+            )
         except BadDocuments as error:
             raise BadDocuments(error.faults, error.code) from spec_files.placed(error, documents)
         if plan.created or plan.changed or plan.deleted:

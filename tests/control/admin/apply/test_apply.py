@@ -83,7 +83,7 @@ async def test_a_dry_run_tells_the_plan_and_changes_nothing(admin: Admin) -> Non
 async def test_one_bad_document_leaves_all_undone_and_each_fault_has_its_place(
     admin: Admin,
 ) -> None:
-    wrong = [
+    wrong: list[dict[str, Any]] = [
         {**MINI, "name": "a", "max_queud": 3},
         {**MINI, "name": "b", "update": {"max_surgee": 2}},
         {**MINI, "name": "c", "update": {"max_surge": 0}},
