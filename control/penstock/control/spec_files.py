@@ -23,7 +23,7 @@ DEEPEST: Final = 20
 SCHEMA: Final = "penstock.schema.json"
 HEAD: Final = f"""\
 # yaml-language-server: $schema={SCHEMA}
-# `penstock schema > {SCHEMA}` has editors complete this file, `penstock apply -f` applies it.
+# `penstock schema > {SCHEMA}` has editors complete it.
 """
 
 Place = tuple[str | int, ...]

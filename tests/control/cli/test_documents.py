@@ -67,7 +67,7 @@ def test_a_change_is_told_field_by_field(asked_head: AskedHead, file: Path) -> N
     assert told.exit_code == 1
     first, second, *_ = told.stdout.splitlines()
     assert first == (
-        "deployment chat would be changed: max_queued 100 -> 3, replicas 0 -> 1,"
+        "deployment chat would be changed: replicas 0 -> 1, max_queued 100 -> 3,"
         " labels.team search -> chat"
     )
     assert "no node is ready" in second

@@ -20,6 +20,7 @@ from penstock.control.errors import BadDocuments
 from penstock.control.state.applying import Action
 
 DIFFERS, FAILED = 1, 2  # as `diff` and kubectl have them
+OTHERS_FIELD = "somebody else has set it: by force alone"
 
 SetName = Annotated[
     str, typer.Option(help="Of the files that are applied together: what it made, --prune deletes.")
@@ -109,22 +110,24 @@ def lines_of(plan: PlanModel) -> Iterator[str]:
     said = {Action.CREATE: "created", Action.CHANGE: "changed", Action.DELETE: "deleted"}
     for step in plan.steps:
         if step.action is not Action.SAME:
-            yield f"{_name(step)} {would}{said[step.action]}{_details(step)}"
+            yield f"{_name(step)} {would}{said[step.action]}{_details(step, plan)}"
     yield (
         f"{plan.created} {would}created, {plan.changed} {would}changed, {plan.deleted}"
         f" {would}deleted, {plan.same} the same"
     )
 
 
-def _details(step: StepModel) -> str:
+def _details(step: StepModel, plan: PlanModel) -> str:
     others = {each.field for each in step.overwrites}
+    theirs = f" ({'somebody else had set it' if plan.applied else OTHERS_FIELD})"
     fields = [
         f"{each.field} {_shown(each.before)} -> {_shown(each.after)}"
-        + (" (somebody else has set it: by force alone)" if each.field in others else "")
+        + (theirs if each.field in others else "")
         for each in step.fields
         if step.action is Action.CHANGE
     ]
-    effects = [*_effects(step), *([f"by force alone: {step.refused}"] if step.refused else [])]
+    refused = "" if plan.applied else step.refused
+    effects = [*_effects(step), *([f"by force alone: {refused}"] if refused else [])]
     return (": " if fields else "") + ", ".join(fields) + "".join(f"\n  {each}" for each in effects)
 
 

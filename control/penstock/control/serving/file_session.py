@@ -23,6 +23,7 @@ from penstock.control.errors import (
 from penstock.control.serving.options import Files
 from penstock.control.serving.session import ANSWER_DEADLINE, PROCESS_DEADLINE, Session
 from penstock.control.serving.watching import Watch
+from penstock.control.state.cluster import some_of
 from penstock.control.state.rollout.status import DeploymentPhase
 
 SET = "up"
@@ -124,9 +125,10 @@ class FileSession(Session):
                 if each.name in wanted - told and each.status.phase in SETTLED:
                     told.add(each.name)
                     self._tell_of(each, self._loop.time() - began)
-            left = ", ".join(sorted(wanted - told)[:3])
-            self._shown.progress(f"loading {left}", seconds=self._loop.time() - began)
-            await asyncio.sleep(EVERY.total_seconds() / 2)
+            if left := sorted(wanted - told):
+                seconds = self._loop.time() - began
+                self._shown.progress(f"loading {some_of(left)}", seconds=seconds)
+                await asyncio.sleep(EVERY.total_seconds() / 2)
 
     def _tell_of(self, deployment: DeploymentModel, seconds: float) -> None:
         match deployment.status.phase:

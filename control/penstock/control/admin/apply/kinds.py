@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, lru_cache
@@ -18,6 +18,7 @@ from penstock.control.admin.rollout.deployments_api import check_code
 from penstock.control.admin.rollout.models import ENGINES_OWN, SpecModel
 from penstock.control.admin.shadow.models import ShadowSpecModel
 from penstock.control.admin.tenancy.tenant_models import AccessModel, TenantSpecModel
+from penstock.control.declared.fields import leaves
 from penstock.control.errors import Code, PenstockError
 from penstock.control.managers.adapters.aliases import check_named as check_alias
 from penstock.control.managers.adapters.aliases import moved, target_of
@@ -324,7 +325,15 @@ def documents_of(view: ClusterView, by: Applier) -> list[dict[str, Any]]:
 
 @lru_cache(CACHED)
 def _spec_fields(spec: DeploymentSpec) -> Fields:
-    return flattened(SpecModel.of(spec).model_dump(mode="json"), SHAPES["deployment"].groups)
+    shown, order = SpecModel.of(spec).model_dump(mode="json"), _order()
+    return flattened({name: shown[name] for name in order}, SHAPES["deployment"].groups)
+
+
+@cache
+def _order() -> Sequence[str]:
+    """What a spec's fields are called, what replicas are made of first."""
+    names = (leaf.name.partition(".")[0] for leaf in leaves(DeploymentSpec))
+    return [name for name in dict.fromkeys(names) if name in SpecModel.model_fields]
 
 
 @lru_cache(CACHED)
