@@ -97,4 +97,6 @@ def _told(page: Followed) -> str:
     parts += [
         f"id: {each.id}\ndata: {EventModel.of(each).model_dump_json()}\n\n" for each in page.events
     ]
-    return "".join((*parts, f"id: {page.reaches}\n\n"))
+    if not page.events or page.events[-1].id != page.reaches:
+        parts.append(f"id: {page.reaches}\n\n")
+    return "".join(parts)
