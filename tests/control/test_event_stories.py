@@ -73,6 +73,20 @@ def test_a_machine_that_goes_and_comes_back_is_told_with_what_became_of_its_repl
         assert reasons(cluster, "node")[-1] == "NodeBack"
 
 
+def test_a_machine_that_is_away_is_told_once_whatever_happens_to_heads_meanwhile() -> None:
+    with serving_cluster(replicas=2) as (cluster, _):
+        cluster.agents[NodeId("n0")].die(140)
+        for _ in range(3):
+            cluster.restart_head()
+            for _ in range(45):
+                cluster.step()
+        told_of = [e.event.reason for e in told(cluster, "node") if e.event.name == "n0"]
+        assert told_of == ["NodeJoined", "NodeSilent", "NodeLost"]
+        for _ in range(10):
+            cluster.step()
+        assert reasons(cluster, "node")[-1] == "NodeBack"
+
+
 def test_a_node_that_is_drained_says_so_when_it_is_empty() -> None:
     with serving_cluster(replicas=2) as (cluster, _):
         cluster.drain_node(NodeId("n0"))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 from dataclasses import replace
 
+from penstock.control.admin.event_models import EventModel, GapModel
+from penstock.control.outside.admin_client import AdminClient, token_in
 from penstock.control.state.events import Event, EventKind, Reason
 from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
 from tests.control.cli.conftest import AskedHead
@@ -38,6 +41,29 @@ def test_events_are_shown_a_line_each_and_as_json(asked_head: AskedHead) -> None
     assert (event["id"], event["count"]) == (3, 2)
     assert asked_head.run("events", "--since", "1h").stdout == ""
     assert "such as 30m" in asked_head.run("events", "--since", "noon").stderr
+
+
+def test_whoever_follows_has_what_is_kept_then_what_is_gone_and_where_to_go_on(
+    asked_head: AskedHead,
+) -> None:
+    happened(asked_head)
+    token = token_in(asked_head.data_dir / "admin.token")
+
+    async def told(after: int, count: int) -> list[EventModel | GapModel | int]:
+        async with (
+            AdminClient(f"http://{asked_head.address}", token) as admin,
+            aclosing(admin.follow_events({"kind": "replica"}, after)) as found,
+        ):
+            return [await anext(found) for _ in range(count)]
+
+    one, two = asyncio.run(told(0, 2))
+    assert isinstance(one, EventModel)
+    assert isinstance(two, EventModel)
+    assert (one.id, two.id, two.count) == (1, 3, 2)
+    assert asyncio.run(told(3, 1)) == [3]
+    gap, *_, again = asyncio.run(told(9, 3))
+    assert isinstance(gap, GapModel)
+    assert (gap.after, again) == (9, two)
 
 
 def test_a_deployment_is_described_with_why_it_is_not_as_wanted(asked_head: AskedHead) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 
 import pytest
 
+from penstock.control.errors import Unavailable
 from penstock.control.managers.cluster_store import ClusterStore
-from penstock.control.managers.events import WRITE_EVERY, EventManager, Followed
+from penstock.control.managers.events import (
+    MOST_FOLLOWERS,
+    WRITE_EVERY,
+    EventManager,
+    Followed,
+)
 from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.state.events import KEPT_FOR, Wanted
 from tests.fakes.control_clock import ManualClock
@@ -142,3 +148,13 @@ async def test_an_id_of_another_store_is_told_as_a_gap_and_what_is_kept_follows(
     await world.events.write()
     (page,) = await world.followed(after=70)
     assert ([each.id for each in page.events], page.reaches, page.misses) == ([1], 1, 70)
+
+
+async def test_only_so_many_may_follow_at_a_time(world: World) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(MOST_FOLLOWERS):
+            pages = await stack.enter_async_context(aclosing(world.events.follow(ALL, None)))
+            await anext(pages)
+        with pytest.raises(Unavailable, match="follow events already"):
+            await anext(world.events.follow(ALL, None))
+    assert len(await world.followed(after=0)) == 1, "once they have left"

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.adapters.adapter import AdapterRef
 from penstock.adapters.alias import Alias, Move, Target
+from penstock.adapters.version import VersionState
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.events import WARNINGS, EventKind, EventType, Reason
 from penstock.control.state.fleet.replica import FailedAdapter, NodeState, Replica, ReplicaState
@@ -26,7 +27,10 @@ from penstock.control.state.rollout.deployment import (
 )
 from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.suspects import EngineDeath, Suspect
+from penstock.control.state.shadow.shadows import Compared, Shadow, Shadows
+from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
 from penstock.control.state.tenancy.spend import Spending
+from tests.adapters.examples import version
 from tests.fakes.control_values import (
     MINI,
     NOON,
@@ -156,12 +160,10 @@ def test_a_replica_that_ends_again_and_again_says_the_same_each_time() -> None:
 
 def test_a_node_is_told_when_it_comes_falls_silent_is_lost_comes_back_and_is_empty() -> None:
     here, silent, lost = (EMPTY.with_node(node("n1", s)) for s in _STATES)
-    expected = EMPTY.with_node(node("n1", NodeState.EXPECTED))
     assert reasons(EMPTY, here) == ["NodeJoined"]
     assert reasons(here, silent) == ["NodeSilent"]
     assert reasons(silent, lost) == ["NodeLost"]
     assert reasons(lost, here) == ["NodeBack"]
-    assert reasons(expected, here) == [], "a head that was started anew has expected it"
     leaving = EMPTY.with_node(replace(node(), draining=True))
     busy = leaving.with_replica(replica(node_id="n1"))
     assert reasons(here.with_replica(replica(node_id="n1")), busy) == ["NodeDraining"]
@@ -200,6 +202,29 @@ def test_an_alias_says_from_where_to_where_it_moved() -> None:
     ]
     (event,) = happened(old, new, NOON)
     assert event.deployment == "mini"
+
+
+def test_an_adapter_version_is_told_when_it_comes_is_trusted_and_goes() -> None:
+    new = version("pirate@1")
+    live = replace(new, state=VersionState.LIVE)
+    one, other = (replace(EMPTY, adapters=EMPTY.adapters.with_version(v)) for v in (new, live))
+    assert reasons(EMPTY, one) == ["AdapterRegistered"]
+    assert told(one, other) == [("pirate@1", "AdapterLive", "pirate@1 is live")]
+    assert reasons(other, EMPTY) == ["AdapterDeleted"]
+
+
+def test_a_verdict_is_told_when_it_changes_and_not_when_it_is_first_known() -> None:
+    shadow = Shadow(ShadowSpec("s", Primary("chat"), Candidate("small"), 100), "u9", 7, NOON)
+    unknown, even, worse = (
+        replace(EMPTY, shadows=Shadows({"s": shadow}, Compared(verdicts=verdicts)))
+        for verdicts in ({}, {"u9": "equal"}, {"u9": "worse"})
+    )
+    assert told(unknown, even) == []
+    assert told(even, worse) == [
+        ("s", "VerdictChanged", "shadow s, small against chat: worse, no longer equal")
+    ]
+    over = replace(EMPTY, shadows=Shadows({"s": replace(shadow, ended="2 pairs are counted")}))
+    assert told(even, over) == [("s", "ShadowEnded", "shadow s has ended: 2 pairs are counted")]
 
 
 def test_an_adapter_that_a_replica_cannot_load_is_told_once() -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
-from penstock.control.errors import StoreUnavailable
+from penstock.control.errors import StoreUnavailable, Unavailable
 from penstock.control.managers.changes import ChangeSignal
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.events import Event, EventKind, KeptEvent, Wanted
+from penstock.control.state.events import Event, EventKind, KeptEvent, Reason, Wanted
 from penstock.control.state.happened import happened, what_is_told
 from penstock.control.store.events import EventStore
 from penstock.control.supervision.clock import Clock
@@ -27,8 +27,19 @@ WRITE_EVERY: Final = timedelta(seconds=1)
 MOST_VIEWS: Final = 256  # that wait to be told of: beyond, steps in between go unseen
 PAGE: Final = 500  # events that a follower is given at a time
 STILL_THERE: Final = timedelta(seconds=10)  # a follower is told something at least so often
-# No store remembers them: a new head learns them again, which is no news.
-LEARNED_AGAIN: Final = (EventKind.GATEWAY, EventKind.QUARANTINE)
+MOST_FOLLOWERS: Final = 100
+# No store remembers how these are: a new head learns it again, which is no news.
+LEARNED_AGAIN: Final = (EventKind.NODE, EventKind.GATEWAY, EventKind.QUARANTINE)
+HERE: Final = 2
+# Each says how it is, from there to gone: who is lost was silent before.
+STANDING: Final[Mapping[str, int]] = {
+    **dict.fromkeys((Reason.NODE_JOINED, Reason.NODE_BACK, Reason.GATEWAY_CONNECTED), HERE),
+    Reason.REQUEST_QUARANTINED: HERE,
+    Reason.NODE_SILENT: 1,
+    **dict.fromkeys((Reason.NODE_LOST, Reason.GATEWAY_LOST, Reason.GATEWAY_STOPPED), 0),
+    Reason.REQUEST_RELEASED: 0,
+}
+_Of = tuple[str, str]  # kind and name
 
 
 class Followed(NamedTuple):
@@ -64,7 +75,10 @@ class EventManager:
         self._changed = ChangeSignal()
         self._followers: set[ChangeSignal] = set()
         self._closed = False
-        self._last_words: dict[tuple[str, str], str] | None = None  # of LEARNED_AGAIN; None: unread
+        self._remembered: dict[_Of, int] = dict.fromkeys(
+            ((EventKind.NODE, name) for name in self._told.nodes), HERE
+        )
+        self._standing: dict[_Of, int] | None = None  # as the last head told it; None: unread
         cluster.listen(self._note, what_is_told)
 
     async def run(self) -> None:
@@ -91,7 +105,9 @@ class EventManager:
 
     async def follow(self, wanted: Wanted, after: int | None) -> AsyncGenerator[Followed, None]:
         """What is behind an id, or comes from now on, until the head ends; nothing where nothing
-        has come for a while. Raises StoreUnavailable."""
+        has come for a while. Raises Unavailable."""
+        if len(self._followers) >= MOST_FOLLOWERS:
+            raise Unavailable(f"{MOST_FOLLOWERS} follow events already: ask again later")
         signal = ChangeSignal()
         self._followers.add(signal)
         try:
@@ -144,18 +160,27 @@ class EventManager:
             return [each for each in events if not _is_known(each, known)]
         return events
 
-    async def _known(self) -> dict[tuple[str, str], str]:
-        """What the last head said last of what this one learns again."""
-        if self._last_words is None:
+    async def _known(self) -> dict[_Of, int]:
+        """How the last head said that what this one learns again was."""
+        if self._standing is None:
             try:
                 pages = [await self._store.events(Wanted(kind=kind)) for kind in LEARNED_AGAIN]
             except StoreUnavailable:
                 return {}
-            told = (each.event for page in pages for each in page.events)
-            self._last_words = {(each.kind, each.name): each.reason for each in told}
-        return self._last_words
+            self._standing = {**self._remembered}
+            for event in (each.event for page in pages for each in page.events):
+                if event.reason in STANDING:
+                    self._standing[event.kind, event.name] = STANDING[event.reason]
+        return self._standing
 
 
-def _is_known(event: Event, known: dict[tuple[str, str], str]) -> bool:
-    """Whether it was said by the last head; asked once of each, as it is news the next time."""
-    return known.pop((event.kind, event.name), None) == event.reason
+def _is_known(event: Event, known: dict[_Of, int]) -> bool:
+    """Whether it is as the last head said; from the first that is otherwise, all is news."""
+    now, of = STANDING.get(event.reason), (event.kind, event.name)
+    was = known.get(of)
+    if now is None or was is None:
+        return False
+    if (now == HERE) == (was == HERE) and was <= now:
+        return True
+    del known[of]
+    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from datetime import timedelta
 
 from penstock.control.admin.event_models import EventModel, GapModel
@@ -23,7 +23,7 @@ class EventClient(AdminTransport):
 
     async def follow_events(
         self, wanted: Mapping[str, str], after: int | None
-    ) -> AsyncIterator[EventModel | GapModel | int]:
+    ) -> AsyncGenerator[EventModel | GapModel | int, None]:
         """What is behind an id and what comes, until the head ends; a number: behind which id to
         go on. Raises `Unavailable`."""
         decoder, text = codecs.getincrementaldecoder("utf-8")(), ""

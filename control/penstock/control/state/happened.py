@@ -1,6 +1,7 @@
 """What happened between two views, as events. Pure.
 
 What both views say is no news: a head that starts begins with the view that its store remembers.
+What no store remembers, such as whether a node was heard, is told, and known to who stores it.
 """
 
 from __future__ import annotations
@@ -122,20 +123,20 @@ def _node(name: str, was: Node | None, now: Node | None) -> Iterator[Told]:
     if was is None:
         yield Reason.NODE_JOINED, f"node {name} is there, at {now.facts.agent_address}"
     elif now.state is not was.state:
-        yield from _node_state(name, was.state, now.state)
+        yield from _node_state(name, now.state)
     if _leaves(now) and not (was and _leaves(was)):
         why = "an operator drains it" if now.draining else "its machine goes"
         yield Reason.NODE_DRAINING, f"node {name} gets no more replicas: {why}"
 
 
-def _node_state(name: str, was: NodeState, now: NodeState) -> Iterator[Told]:
+def _node_state(name: str, now: NodeState) -> Iterator[Told]:
     if now is NodeState.SILENT:
         text = f"node {name} is not heard: what runs there is left alone"
         yield Reason.NODE_SILENT, text
     elif now is NodeState.LOST:
         text = f"node {name} is lost: replicas there that do not answer are replaced"
         yield Reason.NODE_LOST, text
-    elif now is NodeState.READY and was in (NodeState.SILENT, NodeState.LOST):
+    elif now is NodeState.READY:
         yield Reason.NODE_BACK, f"node {name} is heard again"
 
 
