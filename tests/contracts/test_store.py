@@ -10,6 +10,15 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import Code
+from penstock.control.state.events import (
+    KEPT_FOR,
+    MOST_KEPT,
+    REPEATS_WITHIN,
+    Event,
+    EventKind,
+    Reason,
+    Wanted,
+)
 from penstock.control.state.tenancy.spend import Spend, SpendRow
 from penstock.control.state.tenancy.usage import MOST, Counts, Holder, Reading, UsageKey, UsageRow
 from penstock.control.store.sqlite import SqliteStore
@@ -176,3 +185,79 @@ async def test_usage_is_no_transaction_of_the_documents(store: Store) -> None:
     await store.record([Reading(TODAY, "i", ACME, Counts(1))])
     assert (await store.load()).version == 1
     assert len(await store.audit(10)) == 1
+
+
+def event(name: str = "a", text: str = "is ready", seconds: float = 0) -> Event:
+    at = NOON + seconds * SECOND
+    return Event(EventKind.REPLICA, name, Reason.REPLICA_READY, text, at, "mini")
+
+
+async def ids(store: Store, wanted: Wanted = Wanted()) -> list[int]:  # noqa: B008  # a value
+    return [each.id for each in (await store.events(wanted)).events]
+
+
+async def test_events_are_read_back_in_their_order_and_by_what_is_asked(store: Store) -> None:
+    node = Event(EventKind.NODE, "n1", Reason.NODE_LOST, "node n1 is lost", NOON + 9 * SECOND)
+    await store.keep_events([event("a"), event("b", seconds=5), node])
+    kept = (await store.events(Wanted())).events
+    assert [(each.id, each.event, each.count, each.first_at) for each in kept] == [
+        (1, event("a"), 1, NOON),
+        (2, event("b", seconds=5), 1, NOON + 5 * SECOND),
+        (3, node, 1, NOON + 9 * SECOND),
+    ]
+    for wanted, found in (
+        (Wanted(kind="node"), [3]),
+        (Wanted(name="b"), [2]),
+        (Wanted(deployment="mini"), [1, 2]),
+        (Wanted(reason="NodeLost"), [3]),
+        (Wanted(type="warning"), [3]),
+        (Wanted(kind="replica", since=NOON + SECOND), [2]),
+        (Wanted(kind="node", name="a"), []),
+    ):
+        assert await ids(store, wanted) == found, wanted
+
+
+async def test_events_are_told_in_pages_and_the_newest_alone(store: Store) -> None:
+    await store.keep_events([event(name) for name in "abcde"])
+    page = await store.events(Wanted(), after=1, most=2)
+    assert ([each.id for each in page.events], page.newest, page.forgotten) == ([2, 3], 5, 0)
+    page = await store.events(Wanted(), most=2, last=True)
+    assert [each.id for each in page.events] == [4, 5]
+    assert (await store.events(Wanted(), most=0)).events == ()
+
+
+async def test_what_is_said_again_within_an_hour_counts_and_has_an_id_of_its_own(
+    store: Store,
+) -> None:
+    await store.keep_events([event("a"), event("b")])
+    await store.keep_events([event("a", seconds=60)])
+    again = REPEATS_WITHIN.total_seconds() + 30
+    await store.keep_events([event("a", seconds=again), event("b", seconds=again)])
+    await store.keep_events([event("a", "is ready, otherwise", again)])
+    kept = (await store.events(Wanted())).events
+    assert [(each.id, each.event.name, each.count) for each in kept] == [
+        (2, "b", 1),
+        (4, "a", 3),
+        (5, "b", 1),
+        (6, "a", 1),
+    ]
+    assert (kept[1].first_at, kept[1].event.at) == (NOON, NOON + again * SECOND)
+
+
+async def test_events_are_forgotten_after_a_week_which_is_known_of(store: Store) -> None:
+    await store.keep_events([event("a"), event("b", seconds=60)])
+    await store.keep_events([event("c", seconds=KEPT_FOR.total_seconds() + 30)])
+    page = await store.events(Wanted())
+    assert ([each.id for each in page.events], page.forgotten) == ([2, 3], 1)
+
+
+async def test_so_many_events_are_kept_and_no_more(store: Store) -> None:
+    await store.keep_events([event(str(number)) for number in range(MOST_KEPT + 3)])
+    page = await store.events(Wanted())
+    assert (len(page.events), page.events[0].id, page.forgotten) == (MOST_KEPT, 4, 3)
+
+
+async def test_events_are_no_transaction_of_the_documents(store: Store) -> None:
+    await store.keep_events([event()])
+    assert (await store.load()).version == 0
+    assert await store.audit(10) == []

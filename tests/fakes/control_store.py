@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 
 from penstock.control.errors import Code, PenstockError, StoreUnavailable
+from penstock.control.state.events import (
+    KEPT_FOR,
+    MOST_KEPT,
+    REPEATS_WITHIN,
+    Event,
+    EventPage,
+    KeptEvent,
+    Wanted,
+)
 from penstock.control.state.tenancy.spend import Spend, SpendRow
 from penstock.control.state.tenancy.usage import (
     Counts,
@@ -42,6 +52,8 @@ class MemoryStore:
         self._audit: list[AuditEntry] = []
         self._usage: dict[tuple[date, UsageKey], Counts] = {}
         self._seen: dict[tuple[str, UsageKey], Counts] = {}
+        self._events: list[KeptEvent] = []
+        self._newest = self._forgotten = 0  # of events
 
     @property
     def documents(self) -> dict[Key, Stored]:
@@ -107,6 +119,39 @@ class MemoryStore:
             sums[of] = added(row.counts, sums.get(of, Counts()))
         return sums
 
+    async def keep_events(self, events: Sequence[Event]) -> None:
+        if self.failing:
+            self.refused += 1
+            raise StoreUnavailable("the store was told to fail")
+        for event in events:
+            self._newest += 1
+            kept = KeptEvent(self._newest, event, 1, event.at)
+            for same in [each for each in self._events if _repeats(event, each.event)]:
+                kept = replace(kept, count=same.count + 1, first_at=same.first_at)
+                self._events.remove(same)
+            self._events.append(kept)
+        begin = max((each.at for each in events), default=None)
+        old = [each for each in self._events if begin and each.event.at < begin - KEPT_FOR]
+        for each in [*old, *[each for each in self._events if each not in old][:-MOST_KEPT]]:
+            self._forgotten = max(self._forgotten, each.id)
+            self._events.remove(each)
+
+    async def events(
+        self, wanted: Wanted, *, after: int = 0, most: int | None = None, last: bool = False
+    ) -> EventPage:
+        if self.unreadable:
+            raise StoreUnavailable("the store was told to fail")
+        found = [
+            each
+            for each in self._events
+            if each.id > after
+            and all(getattr(each.event, name) == said for name, said in wanted.words.items())
+            and (wanted.since is None or each.event.at >= wanted.since)
+        ]
+        count = len(found) if most is None else min(most, len(found))
+        shown = found[len(found) - count :] if last else found[:count]
+        return EventPage(tuple(shown), self._newest, self._forgotten)
+
     async def close(self) -> None:
         pass
 
@@ -120,6 +165,11 @@ class MemoryStore:
         entry = AuditEntry(self._version, at, author.who, author.what, change.key, before, after)
         if change.key.kind != IDEMPOTENCY:
             self._audit.append(entry)
+
+
+def _repeats(event: Event, before: Event) -> bool:
+    same = replace(before, at=event.at, deployment=event.deployment) == event
+    return same and event.at - before.at <= REPEATS_WITHIN
 
 
 def plus(spend: Spend, counts: Counts) -> Spend:

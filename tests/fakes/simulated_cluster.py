@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 from penstock.control.errors import HoldsStill, NotAdmitted, NotFound
 from penstock.control.placement.agents import AgentClient
 from penstock.control.state.cluster import ClusterView, GatewayReport
+from penstock.control.state.events import KeptEvent, Wanted
 from penstock.control.state.fleet.replica import (
     NodeId,
     ReplicaId,
@@ -104,6 +105,10 @@ class SimulatedCluster:
     def stored_changes(self) -> int:
         """How many there were: for going back to what the store said at some time."""
         return self._store.changes
+
+    def events(self) -> list[KeptEvent]:
+        """What operators are told of, oldest first."""
+        return list(self._run(self._store.events(Wanted())).events)
 
     # ---- what operators do
 

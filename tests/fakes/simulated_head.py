@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.managers.cluster_store import ClusterStore, Planned
+from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager, ReplicaPinger
@@ -26,6 +27,7 @@ from penstock.control.state.rollout.replacing import Deadlines
 from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Store
 from tests.fakes.control_values import PATIENCE, SECOND
+from tests.fakes.event_counts import EventCounts
 from tests.fakes.simulated_time import SimulatedClock
 
 # As in the head's own settings, but for the long ones.
@@ -83,6 +85,7 @@ class SimulatedHead:
         )
         self.routes = RouteManager(self.cluster, clock)
         self._shares = ShareManager(self.cluster, clock)
+        self._store = store
         self.reports = GatewayReports(self.cluster, GatewaySigns(clock), clock)
         self._deployments = DeploymentManager(
             self.cluster,
@@ -95,6 +98,7 @@ class SimulatedHead:
 
     async def run(self) -> None:
         """Runs every part until cancelled, as `head.py` does."""
+        events = EventManager(self.cluster, self._store, self.clock, EventCounts())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(
                 look_around_then_act(
@@ -108,6 +112,7 @@ class SimulatedHead:
             tasks.create_task(self.health.run())
             tasks.create_task(self.routes.run())
             tasks.create_task(self._tell_shares())
+            tasks.create_task(events.run())
 
     async def _tell_shares(self) -> None:
         while True:

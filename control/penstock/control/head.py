@@ -43,6 +43,7 @@ from penstock.control.head_admin import AdminSources, admin_server
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
@@ -112,6 +113,7 @@ class _Head:
     metrics: HeadMetrics
     watch: ProblemWatch
     shadows: HeadShadows
+    events: EventManager
 
 
 @asynccontextmanager
@@ -122,9 +124,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         stack.enter_context(owned(settings.data_dir))
         security = _security(settings)
         dialer = Dialer(security)
-        check_free(*split_address(settings.rpc, flag="--rpc"), flag="--rpc")
-        sock = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
-        stack.callback(sock.close)
+        sock = _listening(settings, stack)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
         timed, cluster, routes, metrics, watch = _observed(settings, store, clock, traffic)
@@ -133,6 +133,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         adapters = await head_adapters(settings, cluster, placement, clock, stack)
         health = _health(settings, cluster, clock, dialer, stack)
         usage, spend = await _usage(cluster, timed, clock, stack)
+        events = EventManager(cluster, timed, clock, metrics)
         reports = GatewayReports(cluster, signs, clock, traffic)
         nodes = _nodes(settings, cluster, health, adapters)
         services = (RoutesService(routes, reports, usage), nodes)
@@ -140,7 +141,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer  # and recordings
-        sources = AdminSources(traffic, spend, *asked, gateway, watch.now)
+        sources = AdminSources(traffic, spend, *asked, events, gateway, watch.now)
         admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield _Head(
@@ -155,7 +156,15 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
             metrics,
             watch,
             shadows,
+            events,
         )
+
+
+def _listening(settings: HeadSettings, stack: AsyncExitStack) -> socket.socket:
+    """For the admin API, once it is known that the other port can be had too."""
+    check_free(*split_address(settings.rpc, flag="--rpc"), flag="--rpc")
+    sock = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
+    return stack.enter_context(sock)
 
 
 async def _store(settings: HeadSettings, stack: AsyncExitStack) -> SqliteStore:
@@ -283,6 +292,7 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             tasks.create_task(head.routes.run()),
             tasks.create_task(head.usage.run()),
             tasks.create_task(head.watch.run()),
+            tasks.create_task(head.events.run()),
             tasks.create_task(
                 keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             ),
@@ -295,6 +305,7 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
         log.info("head started", extra={"data_dir": str(settings.data_dir)})
         await stop.requested.wait()
         log.info("head stops", extra={"gateway_too": stop.gateway_too})
+        head.events.close()
         head.admin.stop()
         await asyncio.wait([admin])
         if gateway is not None:  # the gateway itself runs on, for the next head
@@ -302,6 +313,7 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             await asyncio.wait([gateway])
         if head.gateway is not None and stop.gateway_too:
             await head.gateway.stop()
+        await head.events.write()
         for manager in managers:
             manager.cancel()
 

@@ -20,6 +20,7 @@ from penstock.control.errors import PenstockError, Unavailable
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.events import EventManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
@@ -35,6 +36,7 @@ from penstock.control.store.adapters.content import INCOMING, AdapterContents
 from penstock.control.store.adapters.evidence_reports import EvidenceReports
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
+from tests.fakes.event_counts import EventCounts
 
 SECRET = "pst_secret"
 
@@ -56,6 +58,7 @@ class Admin:
     replicas: FakeReplicas
     comparisons: FakeComparisons
     recorded: FakeRecorded
+    events: EventManager
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -162,12 +165,13 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             replicas := FakeReplicas(),
             comparisons := FakeComparisons(),
             recorded := FakeRecorded(),
+            events := EventManager(cluster, store, clock, EventCounts()),
             traffic=(traffic := Traffic()),
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
         async with client_of(app) as client:
             made = (app, client, cluster, store, tokens, clock, traffic, contents, services)
-            yield Admin(*made, library, replicas, comparisons, recorded)
+            yield Admin(*made, library, replicas, comparisons, recorded, events)
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

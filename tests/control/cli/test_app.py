@@ -18,6 +18,8 @@ VERBS = (
     "head",
     "node",
     "status",
+    "describe",
+    "events",
     "deploy",
     "scale",
     "set",

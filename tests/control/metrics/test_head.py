@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -17,12 +18,14 @@ from penstock.control.state.cluster import (
     GatewayState,
 )
 from penstock.control.state.fleet.replica import NodeId, ReplicaId, ReplicaState
+from penstock.control.state.happened import happened
 from penstock.control.state.rollout.actions import Place, Stop
+from penstock.control.state.rollout.deployment import after_failure, changed, paused
 from penstock.control.store.store import Author, Change, Key
 from penstock.control.store.timed import TimedStore
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import MINI, NOON, deployment, node, replica, spec
+from tests.fakes.control_values import MINI, NOON, deployment, in_service, node, replica, spec
 from tests.fakes.promtool import complaints, samples
 
 COUNTS = (DeploymentCounts("mini", queued=3, in_flight=4), DeploymentCounts("gone", queued=9))
@@ -109,3 +112,25 @@ async def test_writes_of_the_store_are_timed_and_failures_counted() -> None:
     found = samples(metrics.page())
     assert found["penstock_head_store_write_seconds_count"] == 4
     assert found["penstock_head_store_write_failures_total"] == 2
+
+
+def test_rollouts_are_counted_by_what_came_of_them_and_the_present_one_is_shown() -> None:
+    known = deployment()
+    views = [ClusterView().with_deployment(known)]
+    views.append(ClusterView().with_deployment(in_service(known)))
+    later = changed(in_service(known), spec(model="b"), NOON)
+    views.append(ClusterView().with_deployment(later))
+    views.append(ClusterView().with_deployment(after_failure(later, "no such path", NOON)))
+    metrics = metrics_of(views[-1])
+    for before, after in pairwise(views):
+        metrics.happened(list(happened(before, after, NOON)))
+    metrics.events_lost(4)
+    found = samples(metrics.page())
+    for result in ("served", "failed", "rolled_back"):
+        assert found[f'penstock_head_rollouts_total{{result="{result}"}}'] == 1
+    assert found["penstock_head_events_lost_total"] == 4
+    state = 'penstock_head_deployment_rollout{deployment="mini",state="rolling_out"}'
+    assert found[state] == 1
+    assert [name for name in found if "deployment_rollout" in name] == [state]
+    stopped = ClusterView().with_deployment(paused(later, NOON))
+    assert 'state="paused"' in metrics_of(stopped).page().decode()

@@ -12,6 +12,7 @@ from penstock.control.admin.adapters.api import AdaptersApi, adapter_policy_api
 from penstock.control.admin.apply.api import ApplyApi
 from penstock.control.admin.audit_api import audit_api
 from penstock.control.admin.documents import with_problems
+from penstock.control.admin.events_api import events_api
 from penstock.control.admin.fleet.gateways_api import gateways_api
 from penstock.control.admin.fleet.lists_api import lists_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
@@ -89,6 +90,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         RecordingsApi(recordings, services.recorded).router(),
         ApplyApi(cluster, services.adapters, clock).router(),
         audit_api(store),
+        events_api(store, services.events),
         tokens_api(services.tokens),
         version_api(services, version),
         status_api(services.problems),

@@ -11,6 +11,7 @@ from penstock.control.admin.recording.api import Recorded
 from penstock.control.admin.shadow.api import Comparisons
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.events import EventManager
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -31,11 +32,12 @@ class AdminServices:
     routes: RouteManager
     tokens: TokenManager
     clock: Clock
-    store: Store  # read for the audit trail and usage alone
+    store: Store  # read for the audit trail, usage and events alone
     spend: SpendManager
     replicas: ReplicaCaller
     comparisons: Comparisons
     recorded: Recorded
+    events: EventManager
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)
     problems: Callable[[], Sequence[Problem]] = tuple

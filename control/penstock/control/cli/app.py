@@ -6,12 +6,14 @@ from penstock.control.cli.adapters.aliases import alias
 from penstock.control.cli.adapters.verbs import adapters
 from penstock.control.cli.backup import backup, restore
 from penstock.control.cli.documents import apply, diff, export, schema
+from penstock.control.cli.events import events
 from penstock.control.cli.fleet.status import status
 from penstock.control.cli.fleet.verbs import drain, nodes, replace
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.recording.replaying import replay
 from penstock.control.cli.recording.verbs import record
 from penstock.control.cli.rollout.deployments import change_settings, delete, deploy, scale
+from penstock.control.cli.rollout.describing import describe
 from penstock.control.cli.rollout.rollouts import rollout
 from penstock.control.cli.rollout.trying import spend, try_out
 from penstock.control.cli.root import without_verbs
@@ -31,6 +33,8 @@ app = without_verbs()
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="On one machine", help=UP_HELP)(up)
 app.command(rich_help_panel="Looking")(status)
+app.command(rich_help_panel="Looking")(describe)
+app.command(rich_help_panel="Looking")(events)
 app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Looking")(spend)
 app.command("test", rich_help_panel="Looking")(try_out)

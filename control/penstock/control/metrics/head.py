@@ -17,13 +17,20 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from penstock.control.managers.routing.traffic import Totals
-from penstock.control.metrics.families import by_deployment, by_kind, gauge
+from penstock.control.metrics.families import by_deployment, by_kind, gauge, labelled
 from penstock.control.state.cluster import ClusterView, GatewayState
+from penstock.control.state.events import Event, Reason
 from penstock.control.state.fleet.replica import NodeState, ReplicaState
 from penstock.control.state.problems import Problem, ProblemKind
+from penstock.control.state.rollout.deployment import Deployment
 
 # Seconds: a plan of a small cluster takes less than the first, one that waits for a disk more.
 RECONCILE_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
+ROLLOUTS = {
+    Reason.REVISION_SERVED: "served",
+    Reason.REVISION_FAILED: "failed",
+    Reason.ROLLED_BACK: "rolled_back",
+}
 WRITE_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2, 10)
 
 
@@ -68,6 +75,19 @@ class HeadMetrics:
             "Transactions of the store that failed.",
             registry=self._registry,
         )
+        self._rollouts = Counter(
+            "penstock_head_rollouts_total",
+            "Revisions by what came of them; one that failed may be rolled back, too.",
+            ["result"],
+            registry=self._registry,
+        )
+        for result in ROLLOUTS.values():
+            self._rollouts.labels(result)
+        self._lost_events = Counter(
+            "penstock_head_events_lost_total",
+            "Events that could not be stored.",
+            registry=self._registry,
+        )
         ProcessCollector(registry=self._registry)
         self._registry.register(_Cluster(facts))
 
@@ -82,6 +102,16 @@ class HeadMetrics:
         self._writing.observe(seconds)
         if failed:
             self._failed_writes.inc()
+
+    def happened(self, events: Sequence[Event]) -> None:
+        """Of these, those that a rollout came to."""
+        for event in events:
+            if event.reason in ROLLOUTS:
+                self._rollouts.labels(ROLLOUTS[Reason(event.reason)]).inc()
+
+    def events_lost(self, count: int) -> None:
+        """So many events were not stored."""
+        self._lost_events.inc(count)
 
     def page(self) -> bytes:
         """All of it as Prometheus text."""
@@ -158,6 +188,19 @@ def _deployments(view: ClusterView) -> Iterator[Metric]:
         "Replicas that are ready.",
         {name: ready[name, each.uid] for name, each in deployments},
     )
+    yield labelled(
+        GaugeMetricFamily,
+        "penstock_head_deployment_rollout",
+        "1: the present revision is in this state.",
+        ("deployment", "state"),
+        (((name, _rollout_state(each)), 1) for name, each in deployments),
+    )
+
+
+def _rollout_state(deployment: Deployment) -> str:
+    revision = deployment.revision
+    waits = deployment.paused and revision.is_rolling_out
+    return "paused" if waits else revision.state.replace(" ", "_")
 
 
 def _traffic(view: ClusterView, totals: Mapping[str, Totals]) -> Iterator[Metric]:

@@ -23,6 +23,7 @@ from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
 from penstock.control.outside.admin_transport import quote, token_in
 from penstock.control.outside.apply_client import ApplyClient
+from penstock.control.outside.event_client import EventClient
 from penstock.control.outside.recording_client import RecordingClient
 from penstock.control.outside.rollout_client import RolloutClient, reason_header
 from penstock.control.outside.shadow_client import ShadowClient
@@ -36,7 +37,13 @@ TEST_TIMEOUT = timedelta(seconds=100)
 
 
 class AdminClient(
-    TenantClient, AdapterClient, ApplyClient, ShadowClient, RecordingClient, RolloutClient
+    TenantClient,
+    AdapterClient,
+    ApplyClient,
+    ShadowClient,
+    RecordingClient,
+    RolloutClient,
+    EventClient,
 ):
     """Every resource of the API; how calls fail, `AdminTransport` says."""
 
@@ -52,9 +59,10 @@ class AdminClient(
         """Every deployment with its status."""
         return await self.pages_of("deployments", DeploymentModel, lambda it: it.name)
 
-    async def replicas(self) -> list[ReplicaModel]:
-        """Every replica."""
-        return await self.pages_of("replicas", ReplicaModel, lambda it: it.id)
+    async def replicas(self, deployment: str = "") -> list[ReplicaModel]:
+        """Every replica, or those of one deployment."""
+        those = {"deployment": deployment} if deployment else {}
+        return await self.pages_of("replicas", ReplicaModel, lambda it: it.id, **those)
 
     async def nodes(self) -> list[NodeModel]:
         """Every node."""

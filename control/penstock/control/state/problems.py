@@ -82,10 +82,10 @@ def problems(
     )
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, most: int = LONGEST_TEXT) -> str:
     """What an engine says over several lines, as one that fits a list."""
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST_TEXT else f"{line[: LONGEST_TEXT - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _of_head(view: ClusterView, head: HeadHealth) -> Iterator[Problem]:

@@ -12,14 +12,16 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from penstock.control.errors import CannotStart, Code, PenstockError, StoreUnavailable
+from penstock.control.state.events import Event, EventPage, Wanted
 from penstock.control.state.tenancy.spend import SpendRow
 from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
-from penstock.control.store import sqlite_usage
+from penstock.control.store import sqlite_events, sqlite_usage
 from penstock.control.store.store import (
     IDEMPOTENCY,
     AuditEntry,
@@ -108,6 +110,18 @@ class SqliteStore:
         """What each key of each tenant had on a day."""
         return await self._run(lambda: sqlite_usage.sums_of(self._db, day))
 
+    async def keep_events(self, events: Sequence[Event]) -> None:
+        """Adds them, all or nothing."""
+        await self._run(lambda: _keep(self._db, events))
+
+    async def events(
+        self, wanted: Wanted, *, after: int = 0, most: int | None = None, last: bool = False
+    ) -> EventPage:
+        """Those behind an id: the oldest of them, or the `last`."""
+        return await self._run(
+            lambda: sqlite_events.events(self._db, wanted, after, most, last=last)
+        )
+
     async def close(self) -> None:
         """Writes the log back into the file and closes it; what is asked later is refused."""
         self._closed = True
@@ -168,6 +182,8 @@ def _prepare(db: sqlite3.Connection, path: Path, existed: bool) -> None:
             f"the store {path} has format {schema}, this version knows {SCHEMA_VERSION}: "
             "start the Penstock that wrote it, or name another data directory"
         )
+    with suppress(sqlite3.OperationalError):  # no room: then nothing is told of what happened
+        db.executescript(sqlite_events.TABLES)
 
 
 def _corrupted(path: Path, detail: str) -> CannotStart:
@@ -256,6 +272,11 @@ def _audit(
 def _record(db: sqlite3.Connection, readings: Sequence[Reading]) -> None:
     with _transaction(db, "BEGIN IMMEDIATE"):
         sqlite_usage.record(db, readings)
+
+
+def _keep(db: sqlite3.Connection, events: Sequence[Event]) -> None:
+    with _transaction(db, "BEGIN IMMEDIATE"):
+        sqlite_events.keep(db, events)
 
 
 class _transaction:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from penstock.control.store.events import EventStore
 from penstock.control.store.usage import UsageStore
 
 Document = Mapping[str, Any]  # JSON object
@@ -87,7 +88,7 @@ class DocumentStore(Protocol):
         """
 
 
-class Store(DocumentStore, UsageStore, Protocol):
+class Store(DocumentStore, UsageStore, EventStore, Protocol):
     """Versioned documents that survive the death of the process, kill -9 included."""
 
     async def audit(

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from typing import Protocol, TypeVar
 
 from penstock.control.errors import StoreUnavailable
+from penstock.control.state.events import Event, EventPage, Wanted
 from penstock.control.state.tenancy.spend import SpendRow
 from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
 from penstock.control.store.store import Author, Change, Contents, Store
@@ -59,6 +60,16 @@ class TimedStore:
     async def sums_of(self, day: date) -> Mapping[Holder, Counts]:
         """As the store does."""
         return await self._store.sums_of(day)
+
+    async def keep_events(self, events: Sequence[Event]) -> None:
+        """As the store does."""
+        await self._timed(self._store.keep_events(events))
+
+    async def events(
+        self, wanted: Wanted, *, after: int = 0, most: int | None = None, last: bool = False
+    ) -> EventPage:
+        """As the store does."""
+        return await self._store.events(wanted, after=after, most=most, last=last)
 
     async def _timed(self, writing: Awaitable[T]) -> T:
         began, failed = self._clock.monotonic(), True

@@ -117,6 +117,7 @@ async def test_it_is_started_with_the_first_shadow_and_told_of_it(world: World) 
     async with world.running():
         await world.apply(s=SHADOW)
         await eventually(lambda: _true(world.compared.known == {"u1"}), "it knows the shadow")
+        assert set(world.compared.verdicts) == {"u1"}
         assert world.comparer.kept[-1] == (["u1"], False)
         assert await world.is_told_of(world.process)
         assert world.manager.standing("u1") == ("u1", "undecided", 0, 0)

@@ -174,6 +174,7 @@ class ReplicaModel(Shown):
     restarts: int
     exit_code: int
     last_error: str
+    leaving: str = Field("", description="why the head lets it go; empty: it does not")
     log_path: str
     max_model_len: int
     capacity: int

@@ -228,12 +228,14 @@ class ComparerManager:
         self._recorded = {each.uid: each for each in found.recordings}
         known = frozenset((*self._standings, *self._recorded))
         enough = frozenset(s.uid for s in found.shadows if has_enough_self(s.self_pairs))
+        verdicts = {each.uid: each.verdict for each in found.shadows}
         await self._note(
             lambda compared: replace(
                 compared,
                 address=address,
                 known=known,
                 enough_self=enough,
+                verdicts=verdicts,
                 trouble=found.trouble,
             )
         )

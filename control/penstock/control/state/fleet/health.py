@@ -150,7 +150,8 @@ def _sweep_replica(
     node = view.nodes.get(replica.node)
     node_lost = node is None or node.state is NodeState.LOST
     if node_lost and not _answers(live, replica):
-        return view.with_replica(replica.moved(ReplicaState.LOST, now))
+        why = f"its node {replica.node} is lost"
+        return view.with_replica(replace(replica.moved(ReplicaState.LOST, now), leaving=why))
     return view
 
 
@@ -224,6 +225,7 @@ def _fold_report(
         unreported=0,
         crashes=replica.crashes + new_crashes,
         devices=replica.devices or status.devices,
+        leaving=replica.leaving if draining else "",
     )
     return _with_load_time(view.with_replica(replica), replica)
 
@@ -255,4 +257,5 @@ def _fold_absence(
         return view.with_replica(replace(replica, unreported=unreported))
     if replica.state is ReplicaState.DRAINING:
         return view.without_replica(replica.id)
-    return view.with_replica(replica.moved(ReplicaState.LOST, now))
+    why = f"the agent of {replica.node} does not know it"
+    return view.with_replica(replace(replica.moved(ReplicaState.LOST, now), leaving=why))

@@ -192,6 +192,7 @@ class Replica:
     tries: int = 0  # attempts of its deployment that came to nothing before it, in a row
     stop_accepted: bool = False  # its agent has taken the order to stop it
     instance: str = ""  # of the agent that reported it last
+    leaving: str = ""  # why this head lets it go; empty: it does not
 
     @property
     def is_as_ordered(self) -> bool:

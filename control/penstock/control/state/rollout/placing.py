@@ -85,7 +85,8 @@ def draining(view: ClusterView, action: Drain, now: datetime) -> ClusterView:
     replica = view.replicas.get(action.replica_id)
     if replica is None or replica.state not in LIVE:
         return view
-    view = view.with_replica(replica.moved(ReplicaState.DRAINING, now))
+    why = action.trouble or action.reason
+    view = view.with_replica(replace(replica.moved(ReplicaState.DRAINING, now), leaving=why))
     return _with_trouble(view, replica, action.trouble)
 
 
@@ -95,8 +96,8 @@ def abandoned(view: ClusterView, action: Abandon, now: datetime) -> ClusterView:
     replica = view.replicas.get(action.replica_id)
     if replica is None or replica.state is not ReplicaState.PENDING:
         return view
-    view = view.with_replica(replica.moved(ReplicaState.LOST, now))
-    return _with_trouble(view, replica, action.trouble)
+    lost = replace(replica.moved(ReplicaState.LOST, now), leaving=action.trouble)
+    return _with_trouble(view.with_replica(lost), replica, action.trouble)
 
 
 def specified(

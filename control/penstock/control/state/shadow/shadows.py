@@ -42,6 +42,7 @@ class Compared:
     address: str = ""  # of the comparer's port for gateways; empty: it does not run
     known: frozenset[str] = frozenset()  # uids that it takes pairs of
     enough_self: frozenset[str] = frozenset()  # uids of which it has many of the self arm
+    verdicts: Mapping[str, str] = field(default_factory=dict)  # by uid
     used_up: frozenset[str] = frozenset()  # uids that have had their money of the day
     trouble: str = ""  # what became of the comparer, as the end of a sentence; empty: nothing
 

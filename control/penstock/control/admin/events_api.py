@@ -1,0 +1,102 @@
+"""What happened: listed, and followed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Header, Query, status
+from fastapi.responses import StreamingResponse
+from pydantic import AwareDatetime
+
+from penstock.control.admin.auth import Viewer
+from penstock.control.admin.event_models import EventModel, GapModel
+from penstock.control.admin.fields import Text
+from penstock.control.admin.parameters import MOST
+from penstock.control.admin.resources import resources
+from penstock.control.errors import StoreUnavailable
+from penstock.control.managers.events import EventManager, Followed
+from penstock.control.state.events import EventKind, EventType, Wanted
+from penstock.control.store.events import EventStore
+
+SSE: Final = "text/event-stream"
+STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    status.HTTP_200_OK: {
+        "description": "Events as they come, each with its id; a `gap` where some are gone",
+        "content": {SSE: {"schema": {"type": "string"}}},
+    }
+}
+Id = Annotated[int, Query(ge=0, description="only behind this id: the last of the page before")]
+
+
+def _wanted(
+    kind: EventKind | None = None,
+    name: Text = "",
+    deployment: Annotated[Text, Query(description="that they concern")] = "",
+    reason: Text = "",
+    type: EventType | None = None,
+    since: AwareDatetime | None = None,
+) -> Wanted:
+    return Wanted(kind or "", name, deployment, reason, type or "", since)
+
+
+Asked = Annotated[Wanted, Depends(_wanted)]
+
+
+def events_api(store: EventStore, events: EventManager) -> APIRouter:
+    """Read by anybody with a token."""
+    router = resources("/events", tag="events")
+
+    @router.get("")
+    async def list_events(
+        _: Viewer,
+        wanted: Asked,
+        limit: Annotated[int | None, Query(ge=1, le=MOST, description="at most")] = None,
+        after: Id = 0,
+        last: Annotated[
+            int | None, Query(ge=1, le=MOST, description="the newest so many alone")
+        ] = None,
+    ) -> list[EventModel]:
+        """What happened in the last seven days, by id. What happens again within an hour is one
+        event, which counts, and has the id of the last time."""
+        most = limit if last is None else last
+        page = await store.events(wanted, after=after, most=most, last=last is not None)
+        return [EventModel.of(each) for each in page.events]
+
+    @router.get("/stream", response_class=StreamingResponse, responses=STREAM)
+    async def follow_events(
+        _: Viewer,
+        wanted: Asked,
+        after: Annotated[int | None, Query(ge=0, description="begin behind this id")] = None,
+        last_event_id: Annotated[int | None, Header(ge=0, description="likewise")] = None,
+    ) -> StreamingResponse:
+        """What happens, as server-sent events: all behind the id of `Last-Event-ID` or `after`, or
+        what comes from now on. What is behind it and not kept any more is told as a `gap`."""
+        begin = after if last_event_id is None else last_event_id
+        pages = events.follow(wanted, begin)
+        first = await anext(pages)  # so that what goes wrong is told as an error
+        lines = _lines(first, pages)
+        return StreamingResponse(lines, media_type=SSE, headers={"cache-control": "no-store"})
+
+    return router
+
+
+async def _lines(first: Followed, pages: AsyncGenerator[Followed, None]) -> AsyncIterator[str]:
+    async with aclosing(pages):
+        with suppress(StoreUnavailable):  # who follows asks again, from where it is
+            yield _told(first)
+            async for page in pages:
+                yield _told(page)
+
+
+def _told(page: Followed) -> str:
+    """Some events, and where to go on: an id alone is no event, and says that somebody is there."""
+    gap = GapModel(after=page.misses) if page.misses is not None else None
+    parts = [f"event: gap\ndata: {gap.model_dump_json()}\n\n"] if gap else []
+    parts += [
+        f"id: {each.id}\ndata: {EventModel.of(each).model_dump_json()}\n\n" for each in page.events
+    ]
+    if not page.events or page.events[-1].id != page.reaches:
+        parts.append(f"id: {page.reaches}\n\n")
+    return "".join(parts)

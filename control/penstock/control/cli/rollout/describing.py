@@ -1,0 +1,98 @@
+"""`penstock describe`: all that is known of one deployment, and why it is not as wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import typer
+from pydantic import BaseModel
+
+from penstock.control.admin.event_models import EventModel
+from penstock.control.admin.rollout.models import DeploymentModel, ReplicaModel
+from penstock.control.admin.rollout.revision_models import RevisionModel
+from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.asking import asks_head
+from penstock.control.cli.events import say_events
+from penstock.control.cli.tables import day, listing, notes, show
+from penstock.control.errors import Code, NotFound
+from penstock.control.outside.admin_client import AdminClient
+
+EVENTS = 15  # that are shown
+
+
+class _Known(NamedTuple):
+    deployment: DeploymentModel
+    revisions: Sequence[RevisionModel]
+    replicas: Sequence[ReplicaModel]
+    events: Sequence[EventModel]
+
+
+@asks_head("describe")
+def describe(
+    head: Head, name: Annotated[str, typer.Argument(help="The deployment, as clients name it.")]
+) -> None:
+    """Show a deployment: what was asked for beyond the defaults, its revisions and replicas, why it
+    is not as wanted, and what happened last.
+
+    Example: penstock describe mini
+    """
+    known = head.ask(lambda admin: _asked(admin, name))
+    if head.as_json:
+        told: dict[str, object] = {"deployment": known.deployment.model_dump(mode="json")}
+        told["revisions"] = _dumped(known.revisions)
+        told["replicas"] = _dumped(known.replicas)
+        told["events"] = _dumped(known.events)
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        _show(known)
+
+
+def _dumped(models: Sequence[BaseModel]) -> list[object]:
+    return [each.model_dump(mode="json") for each in models]
+
+
+async def _asked(admin: AdminClient, name: str) -> _Known:
+    deployment = await admin.deployment(name)
+    if deployment is None:
+        raise NotFound(f"no deployment {name!r}", Code.UNKNOWN_DEPLOYMENT)
+    replicas = await admin.replicas(deployment=name)
+    found = await admin.events({"deployment": name}, last=EVENTS)
+    return _Known(deployment, await admin.revisions(name), replicas, found)
+
+
+def _show(known: _Known) -> None:
+    it = known.deployment
+    status, spec = it.status, it.spec.model_dump(mode="json", exclude_defaults=True)
+    typer.echo(f"{it.name}: {status.phase}, {status.ready} of {status.wanted} replicas ready")
+    if status.message:
+        typer.echo(f"why: {status.message}")
+    typer.echo(f"spec, where it is not the default (generation {it.generation}):")
+    for key, value in spec.items():
+        typer.echo(f"  {key}: {value if isinstance(value, str) else json.dumps(value)}")
+    typer.echo()
+    show(
+        listing("Revisions", REVISION_COLUMNS, map(_revision, known.revisions)),
+        *notes((str(each.number), each.cause or each.reason) for each in known.revisions),
+        listing("Replicas", REPLICA_COLUMNS, map(_replica, known.replicas)),
+        *notes((each.id, each.last_error) for each in known.replicas),
+        *notes((each.id, each.leaving) for each in known.replicas),
+    )
+    typer.echo(f"\nEvents{'' if known.events else ': none'}")
+    say_events(known.events)
+
+
+REVISION_COLUMNS = ("revision", "state", "model", "at", "by")
+
+
+def _revision(it: RevisionModel) -> tuple[str, ...]:
+    number = f"{it.number}{' (current)' if it.current else ''}"
+    return (number, it.state, it.spec.model, day(it.at), it.by)
+
+
+REPLICA_COLUMNS = ("id", "state", "node", "revision", "restarts", "since")
+
+
+def _replica(it: ReplicaModel) -> tuple[str, ...]:
+    return (it.id, it.state, it.node, str(it.revision or ""), str(it.restarts), day(it.since))

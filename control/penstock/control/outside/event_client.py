@@ -1,0 +1,43 @@
+"""What happened, over the admin API."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import AsyncGenerator, Mapping
+from datetime import timedelta
+
+from penstock.control.admin.event_models import EventModel, GapModel
+from penstock.control.outside.admin_transport import AdminTransport
+
+# The head says something every ten seconds.
+SILENCE = timedelta(seconds=30)
+
+
+class EventClient(AdminTransport):
+    """Events: those that are kept, and those that come."""
+
+    async def events(self, wanted: Mapping[str, str], *, last: int) -> list[EventModel]:
+        """The newest so many, oldest first."""
+        reply = await self.call("GET", "/events", params={**wanted, "last": str(last)})
+        return self.read(reply, list[EventModel])
+
+    async def follow_events(
+        self, wanted: Mapping[str, str], after: int | None
+    ) -> AsyncGenerator[EventModel | GapModel | int, None]:
+        """What is behind an id and what comes, until the head ends; a number: behind which id to
+        go on. Raises `Unavailable`."""
+        decoder, text = codecs.getincrementaldecoder("utf-8")(), ""
+        asked = {**wanted, **({} if after is None else {"after": str(after)})}
+        parts = self.download("/events/stream", params=asked, timeout=SILENCE.total_seconds())
+        async for part in parts:
+            *blocks, text = (text + decoder.decode(part)).split("\n\n")
+            for block in blocks:
+                yield _told(block)
+
+
+def _told(block: str) -> EventModel | GapModel | int:
+    said = dict(line.split(": ", 1) for line in block.splitlines())
+    if "data" not in said:
+        return int(said["id"])
+    kind = GapModel if said.get("event") == "gap" else EventModel
+    return kind.model_validate_json(said["data"])
