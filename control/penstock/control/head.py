@@ -60,6 +60,7 @@ from penstock.control.metrics.server import serve_metrics
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
+from penstock.control.outside.log_client import GrpcAgentLogs
 from penstock.control.outside.logs import configure_logs
 from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.outside.replica_pinger import GrpcReplicaPinger
@@ -139,7 +140,7 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
-        asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer  # and recordings
+        asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, GrpcAgentLogs(dialer)
         sources = AdminSources(traffic, spend, *asked, gateway, watch.now)
         admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))

@@ -18,6 +18,7 @@ from penstock.control.data_dir import admin_token_path
 from penstock.control.head_adapters import HeadAdapters
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.proxies import GatewayManager
+from penstock.control.managers.fleet.replica_logs import AgentLogs
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -41,6 +42,7 @@ class AdminSources:
     replicas: ReplicaCaller
     comparisons: Comparisons
     recorded: Recorded
+    logs: AgentLogs
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
 
@@ -71,6 +73,7 @@ async def admin_server(
         sources.replicas,
         sources.comparisons,
         sources.recorded,
+        sources.logs,
         sources.gateways,
         sources.traffic,
         sources.problems,

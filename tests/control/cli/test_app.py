@@ -18,6 +18,7 @@ VERBS = (
     "head",
     "node",
     "status",
+    "logs",
     "deploy",
     "scale",
     "set",

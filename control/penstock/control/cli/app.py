@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.control.cli.adapters.aliases import alias
 from penstock.control.cli.adapters.verbs import adapters
 from penstock.control.cli.backup import backup, restore
+from penstock.control.cli.fleet.logs import logs
 from penstock.control.cli.fleet.status import status
 from penstock.control.cli.fleet.verbs import drain, nodes, replace
 from penstock.control.cli.processes import head, node
@@ -27,6 +28,7 @@ app = without_verbs()
 
 app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
 app.command(rich_help_panel="Looking")(status)
+app.command(rich_help_panel="Looking")(logs)
 app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Looking")(spend)
 app.command("test", rich_help_panel="Looking")(try_out)

@@ -113,9 +113,9 @@ class AdminTransport:
         self._check(reply)
         return reply
 
-    async def download(self, path: str) -> AsyncIterator[bytes]:
+    async def download(self, path: str, **more: Any) -> AsyncIterator[bytes]:
         """A long answer, part by part: it is nowhere whole."""
-        reply = await self._request("GET", path, stream=True)
+        reply = await self._request("GET", path, stream=True, **more)
         try:
             if not reply.is_success:
                 await reply.aread()
