@@ -49,17 +49,17 @@ def last_error(path: Path) -> str:
 
 
 def last_words(path: Path) -> str:
-    """What a process said last that was ended by others, in one line: why it cannot go on, else
-    what was bad, else what it was at; empty if it said nothing."""
+    """What a process said last, in one line: why it cannot go on, else what was bad, else what it
+    was at, in our form or in any; empty if it said nothing."""
     if said := last_error(path):
         return said
-    lines = (line for line in tail(path, 1000) if not line.startswith(BEGINNING))
+    lines = [line for line in tail(path, 1000) if not line.startswith(BEGINNING)]
     records = list(_records(lines))
     bad = [record for record in records if record.get("level") in BAD]
     for record in (bad or records)[-1:]:
         traceback = str(record.get("exc_info", "")).splitlines()
         return _told(" ".join([str(record.get("message", "")), *traceback[-1:]]))
-    return ""
+    return _told(lines[-1]) if lines else ""
 
 
 def _told(line: str) -> str:

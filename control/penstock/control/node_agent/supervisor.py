@@ -333,12 +333,13 @@ class ReplicaSupervisor:
 
     def _explain(self, exit_code: int | None) -> str:
         verdict, self._verdict = self._verdict, ""
-        if self._unlogged:
-            return verdict or describe(exit_code)
-        if verdict and not self._renewing:
-            said = replica_log.last_words(self._log_path)
-            return f"{verdict}; it said last: {said}" if said else verdict
-        return verdict or replica_log.last_error(self._log_path) or describe(exit_code)
+        if self._renewing:
+            return verdict
+        if not verdict and not self._unlogged and (said := replica_log.last_error(self._log_path)):
+            return said
+        ended = verdict or describe(exit_code)
+        said = "" if self._unlogged else replica_log.last_words(self._log_path)
+        return f"{ended}; it said last: {said}" if said else ended
 
     def _was_ready_for(self) -> timedelta:
         if self._ready_at is None:
