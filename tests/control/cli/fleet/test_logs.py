@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
+from penstock.control.admin.fleet.logs_api import MOST_LINES
 from penstock.control.errors import NodeUnreachable
 from penstock.control.managers.fleet.replica_logs import LogPart, LogRequest
 from penstock.control.state.rollout.deployment import after_failure
 from penstock.control.state.rollout.revision import Cause
 from tests.control.cli.conftest import AskedHead
 from tests.fakes.control_values import MINI, in_service, node, replica
+from tests.fakes.waiting import until
 
 
 @pytest.fixture
@@ -87,6 +91,29 @@ def test_following_a_deployment_ends_where_no_head_answers_for_it(head: AskedHea
     told = head.run("logs", "mini", "-f")
     assert told.exit_code == 1
     assert "no admin token" in told.stderr
+
+
+def test_following_a_deployment_takes_in_all_of_a_replica_that_comes_and_ends_with_it(
+    head: AskedHead,
+) -> None:
+    cluster, logs = head.admin.cluster, head.admin.logs
+    for key in logs.kept:
+        logs.kept[key] = [*logs.kept[key], NodeUnreachable("it is silent")]
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(head.run, "logs", "mini", "-f", "--tail", "1")
+        asyncio.run(until(lambda: len(logs.asked) == 2, "both replicas to be followed"))
+        logs.kept["n1:7000", "mini-9"] = [LogPart(b"new\n"), NodeUnreachable("it is silent")]
+        view = cluster.view()
+        uid = view.deployments[MINI].uid
+        cluster.replace(view.with_replica(replica("mini-9", uid=uid)))
+        asyncio.run(until(lambda: len(logs.asked) == 3, "the newcomer to be followed"))
+        cluster.replace(replace(cluster.view(), deployments={}))
+        told = running.result()
+    assert [asked for *_, asked in logs.asked] == [
+        *[LogRequest(1, follow=True)] * 2,
+        LogRequest(MOST_LINES, follow=True),
+    ]
+    assert (told.exit_code, "mini-9: new\n" in told.stdout) == (1, True)
 
 
 def test_a_name_that_is_nobodys_is_told_so(head: AskedHead) -> None:

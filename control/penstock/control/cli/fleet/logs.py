@@ -75,6 +75,7 @@ async def _all_followed(admin: AdminClient, name: str, asked: Asked) -> bool:
                 for replica in await _replicas(admin, name):
                     if replica not in tasks:
                         tasks[replica] = group.create_task(_each(admin, replica, asked))
+                asked = {**asked, "tail": MOST_LINES}  # of a newcomer, all
                 await asyncio.sleep(LOOK_EVERY.total_seconds())
         except PenstockError as error:
             _say(f"{ERROR}{error}")
