@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from tests.e2e.rollouts import changed, revisions, rolled_out, sessions, without_aliases
-from tests.e2e.system import System
+from tests.e2e.system import PENSTOCK, System
 
 FAST = {"update": {"min_ready_ms": 500}}
 
@@ -48,3 +50,36 @@ async def test_a_revision_that_its_engine_refuses_is_rolled_back_without_a_lost_
     assert (back["by"], back["undoes"]) == ("penstock", bad["number"])
     assert system.admin("deployments/sim")["spec"] == spec
     assert {replica["pid"] for replica in system.replicas()} == kept
+
+
+async def test_why_a_revision_failed_is_told_at_a_glance_and_its_replicas_log_is_shown(
+    two_simulated: System,
+) -> None:
+    system = two_simulated
+    system.change("PATCH", "deployments/sim/settings", FAST)
+    await rolled_out(system, "sim", within=60)
+    changed(system, "sim", engine_args={"fail_adapter_loads": "2"})
+    told = await rolled_out(system, "sim", within=120)
+    words = "fail_adapter_loads is '2': it must be a share from 0 to 1"
+    assert words in told["cause"]
+    failed, living = told["failed_replica"], [each["id"] for each in system.replicas()]
+    assert failed not in living
+    own = shown(system, "logs", failed)
+    assert any(line.startswith(f"penstock-replica: error: {words}") for line in own)
+    all_of_them = shown(system, "logs", "sim", "--tail", "1000")
+    assert [f"{failed}: {line}" for line in own] == [
+        line for line in all_of_them if line.startswith(failed)
+    ]
+    assert {line.partition(":")[0] for line in all_of_them} == {failed, *living}
+    (said,) = shown(system, "rollout", "status", "sim", "--no-wait")
+    assert said.endswith(f"; `penstock logs {failed}` shows its log")
+    assert words in said
+
+
+def shown(system: System, *words: str) -> list[str]:
+    """What `penstock` prints."""
+    where = ("--data-dir", str(system.data), "--admin", f"127.0.0.1:{system.admin_port}")
+    done = subprocess.run(
+        [PENSTOCK, *words, *where], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.splitlines()

@@ -61,6 +61,7 @@ from penstock.control.metrics.server import serve_metrics
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
+from penstock.control.outside.log_client import GrpcAgentLogs
 from penstock.control.outside.logs import configure_logs
 from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.outside.replica_pinger import GrpcReplicaPinger
@@ -141,7 +142,8 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer  # and recordings
-        sources = AdminSources(traffic, spend, *asked, events, gateway, watch.now)
+        told = events, GrpcAgentLogs(dialer), gateway, watch.now
+        sources = AdminSources(traffic, spend, *asked, *told)
         admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield _Head(

@@ -19,6 +19,7 @@ from penstock.control.head_adapters import HeadAdapters
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.proxies import GatewayManager
+from penstock.control.managers.fleet.replica_logs import AgentLogs
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -43,6 +44,7 @@ class AdminSources:
     comparisons: Comparisons
     recorded: Recorded
     events: EventManager
+    logs: AgentLogs
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
 
@@ -74,6 +76,7 @@ async def admin_server(
         sources.comparisons,
         sources.recorded,
         sources.events,
+        sources.logs,
         sources.gateways,
         sources.traffic,
         sources.problems,

@@ -74,6 +74,11 @@ def tail(path: Path, lines: int) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()][-lines:]
 
 
+def segments(log: Path) -> list[Path]:
+    """What was written before, the oldest first."""
+    return sorted(log.parent.glob(f"{glob.escape(log.name)}.*Z"), key=lambda path: path.name)
+
+
 def disk_full(path: Path) -> bool:
     """Whether the disk of a log is full."""
     try:
@@ -185,7 +190,7 @@ def _cut(log: Path) -> None:
 
 def _set_aside(log: Path) -> None:
     """Makes a segment of it, or a part of the one before where both are small."""
-    segment, before = _segment(log), _newest_segment(log)
+    segment, before = _segment(log), next(reversed(segments(log)), None)
     if before is None or _size(before) + _size(log) > SMALL_BYTES:
         log.rename(segment)
         return
@@ -207,10 +212,6 @@ def _segment(log: Path) -> Path:
         if not path.exists():
             return path
         written += timedelta(milliseconds=1)
-
-
-def _newest_segment(log: Path) -> Path | None:
-    return max(log.parent.glob(f"{log.name}.*Z"), key=lambda path: path.name, default=None)
 
 
 def _size(path: Path) -> int:

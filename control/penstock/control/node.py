@@ -36,6 +36,7 @@ from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
 from penstock.control.node_agent.devices import NodeResourcesReader
+from penstock.control.node_agent.log_readers import LogReaders
 from penstock.control.node_agent.replica_command import (
     ReplicaHome,
     has_provider_flags,
@@ -139,7 +140,7 @@ async def _run(
             agent = Agent(who, head, replicas, resources.read, allegiance, changed, watch.refused)
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
-            await server.serve(replicas, allegiance, adapters)
+            await server.serve(replicas, allegiance, adapters, _readers(dependencies, replicas))
             log.info("node agent %s serves on %s", settings.node_id, address)
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             beside = (_serve_metrics(settings, replicas, client, resources), adapters.run(), logs)
@@ -163,6 +164,10 @@ def _adapters(
     )
     cache.throw_away_leftovers()
     return cache
+
+
+def _readers(dependencies: SupervisorDependencies, replicas: ReplicaTable) -> LogReaders:
+    return LogReaders(dependencies.files.log_path, replicas.has, dependencies.clock)
 
 
 async def _serve_metrics(

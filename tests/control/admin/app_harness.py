@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,11 +17,12 @@ from penstock.control.adapter_sources.base_models import MachineModels
 from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.services import AdminServices
-from penstock.control.errors import PenstockError, Unavailable
+from penstock.control.errors import Code, NotFound, PenstockError, Unavailable
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
+from penstock.control.managers.fleet.replica_logs import LogPart, LogRequest
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
@@ -59,6 +61,7 @@ class Admin:
     comparisons: FakeComparisons
     recorded: FakeRecorded
     events: EventManager
+    logs: FakeLogs
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -125,6 +128,31 @@ class FakeRecorded:
             yield part
 
 
+class FakeLogs:
+    """`AgentLogs` that keep what they were told to, by agent and replica."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], list[LogPart | PenstockError]] = {}
+        self.asked: list[tuple[str, str, LogRequest]] = []
+        self.reading = 0
+
+    async def read(
+        self, address: str, replica_id: str, asked: LogRequest
+    ) -> AsyncGenerator[LogPart, None]:
+        self.asked.append((address, replica_id, asked))
+        self.reading += 1
+        try:
+            nothing = NotFound(f"no log of {replica_id} here", Code.UNKNOWN_REPLICA)
+            for part in self.kept.get((address, replica_id), [nothing]):
+                if isinstance(part, PenstockError):
+                    raise part
+                yield part
+            if asked.follow:
+                await asyncio.Event().wait()
+        finally:
+            self.reading -= 1
+
+
 def bearer(secret: str) -> dict[str, str]:
     """The headers that show this token."""
     return {"authorization": f"Bearer {secret}"}
@@ -166,12 +194,13 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             comparisons := FakeComparisons(),
             recorded := FakeRecorded(),
             events := EventManager(cluster, store, clock, EventCounts()),
+            logs := FakeLogs(),
             traffic=(traffic := Traffic()),
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
         async with client_of(app) as client:
             made = (app, client, cluster, store, tokens, clock, traffic, contents, services)
-            yield Admin(*made, library, replicas, comparisons, recorded, events)
+            yield Admin(*made, library, replicas, comparisons, recorded, events, logs)
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

@@ -20,6 +20,7 @@ VERBS = (
     "status",
     "describe",
     "events",
+    "logs",
     "deploy",
     "scale",
     "set",

@@ -45,7 +45,7 @@ def test_ordinary_lines_are_no_error(log: Path, text: str) -> None:
             "no core KeyError: 1",
         ),
         ('{"level": "info", "message": "loading the model"}\nrubbish\n[1]\n', "loading the model"),
-        ("rubbish\n", ""),
+        ("Segmentation fault\n", "Segmentation fault"),
         ("", ""),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 from penstock.control.cluster_security import ClusterSecurity, cluster_security
 from penstock.control.errors import CannotStart, Code, NodeUnreachable
+from penstock.control.managers.fleet.replica_logs import LogRequest
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
+from penstock.control.outside.log_client import GrpcAgentLogs
+from penstock.control.replica_tokens import replica_token
 from penstock.control.rpc.node_agent_service import NodeAgentServer
 from penstock.control.rpc.token_check import TokenCheck, carries
 from penstock.control.settings import TlsFiles
@@ -59,6 +62,16 @@ class NoAdapters:
         raise AssertionError("nobody asks for adapters here")
 
 
+class NoLogs:
+    """Nothing is read of it."""
+
+    async def read(
+        self, asked: nodes_pb2.ReadLogRequest
+    ) -> AsyncGenerator[nodes_pb2.LogPart, None]:
+        raise AssertionError("nobody reads logs here")
+        yield  # which makes it a generator
+
+
 class AnyHead:
     """Whoever knows the token may ask."""
 
@@ -85,7 +98,7 @@ class EndlessRoutes(routes_pb2_grpc.RoutesServicer):
 @asynccontextmanager
 async def agent(security: ClusterSecurity) -> AsyncIterator[tuple[NoReplicas, NodeAgentServer]]:
     replicas, server = NoReplicas(), NodeAgentServer("127.0.0.1", 0, security)
-    await server.serve(replicas, AnyHead(), NoAdapters())
+    await server.serve(replicas, AnyHead(), NoAdapters(), NoLogs())
     yield replicas, server
     await server.stop()
 
@@ -132,6 +145,14 @@ async def test_only_who_has_the_token_is_told_where_an_adapter_lies() -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.AdapterContent(nodes_pb2.AdapterContentRequest(digest="a" * 64))
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_replicas_own_token_opens_no_log() -> None:
+    async with agent(OURS) as (_, server):
+        port, shown = server.local_port, replica_token(OURS.token, "", "r1")
+        stranger = GrpcAgentLogs(Dialer(ClusterSecurity(token=shown)))
+        with pytest.raises(NodeUnreachable, match="UNAUTHENTICATED"):
+            await anext(stranger.read(f"127.0.0.1:{port}", ReplicaId("r1"), LogRequest(9)))
 
 
 async def test_streams_of_strangers_are_refused_at_once() -> None:

@@ -10,7 +10,14 @@ from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.command import ADVICE
 from penstock.control.state.fleet.liveness import Liveness, ObservedNode
 from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
-from penstock.control.state.problems import HeadHealth, Problem, ProblemKind, problems, shortened
+from penstock.control.state.problems import (
+    LONGEST_TEXT,
+    HeadHealth,
+    Problem,
+    ProblemKind,
+    problems,
+    shortened,
+)
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.rollout.status import status_of
 from penstock.control.state.shadow.shadows import Compared, Shadow, Shadows
@@ -90,7 +97,7 @@ def test_a_deployment_that_does_not_serve_is_told_in_one_line() -> None:
     assert problem.kind is ProblemKind.DEPLOYMENT_FAILED
     assert "a failed: no such parser xxx" in problem.text
     assert "\n" not in problem.text
-    assert len(shortened(said.last_error)) == 200
+    assert len(shortened(said.last_error)) == LONGEST_TEXT
 
 
 def test_a_deployment_whose_replica_ends_and_starts_again_and_again_is_told() -> None:

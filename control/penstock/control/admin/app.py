@@ -15,6 +15,7 @@ from penstock.control.admin.documents import with_problems
 from penstock.control.admin.events_api import events_api
 from penstock.control.admin.fleet.gateways_api import gateways_api
 from penstock.control.admin.fleet.lists_api import lists_api
+from penstock.control.admin.fleet.logs_api import logs_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
 from penstock.control.admin.idempotency import Answers
 from penstock.control.admin.middleware import AdminMiddleware
@@ -34,6 +35,7 @@ from penstock.control.admin.tenancy.tokens_api import tokens_api
 from penstock.control.admin.tenancy.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.adapters.aliases import AliasManager
+from penstock.control.managers.fleet.replica_logs import ReplicaLogs
 from penstock.control.managers.recording.recordings import RecordingManager
 from penstock.control.managers.rollout.trials import TrialManager
 from penstock.control.managers.routing.quarantine import Quarantine
@@ -76,6 +78,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         spend_api(cluster, store, clock),
         trial_api(TrialManager(cluster, services.replicas)),
         lists_api(cluster),
+        logs_api(ReplicaLogs(cluster, services.logs)),
         nodes_api(cluster, clock),
         gateways_api(cluster, services.gateways),
         AdaptersApi(services.adapters, services.adapter_scratch).router(),

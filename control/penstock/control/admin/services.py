@@ -12,6 +12,7 @@ from penstock.control.admin.shadow.api import Comparisons
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
+from penstock.control.managers.fleet.replica_logs import AgentLogs
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -38,6 +39,7 @@ class AdminServices:
     comparisons: Comparisons
     recorded: Recorded
     events: EventManager
+    logs: AgentLogs
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)
     problems: Callable[[], Sequence[Problem]] = tuple

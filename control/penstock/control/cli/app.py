@@ -7,6 +7,7 @@ from penstock.control.cli.adapters.verbs import adapters
 from penstock.control.cli.backup import backup, restore
 from penstock.control.cli.documents import apply, diff, export, schema
 from penstock.control.cli.events import events
+from penstock.control.cli.fleet.logs import logs
 from penstock.control.cli.fleet.status import status
 from penstock.control.cli.fleet.verbs import drain, nodes, replace
 from penstock.control.cli.processes import head, node
@@ -35,6 +36,7 @@ app.command(rich_help_panel="On one machine", help=UP_HELP)(up)
 app.command(rich_help_panel="Looking")(status)
 app.command(rich_help_panel="Looking")(describe)
 app.command(rich_help_panel="Looking")(events)
+app.command(rich_help_panel="Looking")(logs)
 app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Looking")(spend)
 app.command("test", rich_help_panel="Looking")(try_out)

@@ -50,6 +50,10 @@ class ReplicaTable:
         """Every replica, whole."""
         return [to_status(each.record, each.log_path) for each in self._supervisors.values()]
 
+    def has(self, replica_id: str) -> bool:
+        """Whether a replica of this id is here, whatever it does."""
+        return replica_id in self._supervisors
+
     def start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
         """Starts a replica; one that is there already is only told of.
 

@@ -15,7 +15,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from penstock.control import log_files
 from penstock.control.errors import Code, InvalidInput, LaunchFailed, NotFound, TokenRefused
 from penstock.control.node_agent import replica_log
 from penstock.control.node_agent.dependencies import Pulse, SupervisorDependencies
@@ -139,7 +138,8 @@ class ReplicaSupervisor:
 
     async def start(self) -> Process:
         """Starts a process of the replica. Raises LaunchFailed."""
-        unlogged, self._unlogged = self._unlogged, log_files.begin(self._log_path)
+        unlogged, now = self._unlogged, self._needs.clock.now()
+        self._unlogged = replica_log.begin(self._log_path, self._id, now)
         if self._unlogged and self._unlogged != unlogged:
             log.warning("replica %s: %s", self._id, self._unlogged)
         self._become(Phase.STARTING, **NO_PROCESS, next_start=None, ready_at=None)
@@ -333,12 +333,13 @@ class ReplicaSupervisor:
 
     def _explain(self, exit_code: int | None) -> str:
         verdict, self._verdict = self._verdict, ""
-        if self._unlogged:
-            return verdict or describe(exit_code)
-        if verdict and not self._renewing:
-            said = replica_log.last_words(self._log_path)
-            return f"{verdict}; it said last: {said}" if said else verdict
-        return verdict or replica_log.last_error(self._log_path) or describe(exit_code)
+        if self._renewing:
+            return verdict
+        if not verdict and not self._unlogged and (said := replica_log.last_error(self._log_path)):
+            return said
+        ended = verdict or describe(exit_code)
+        said = "" if self._unlogged else replica_log.last_words(self._log_path)
+        return f"{ended}; it said last: {said}" if said else ended
 
     def _was_ready_for(self) -> timedelta:
         if self._ready_at is None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import timedelta
+
+import httpx
 
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.admin.rollout.models import (
@@ -21,7 +24,7 @@ from penstock.control.admin.tenancy.spend_models import SpendModel
 from penstock.control.admin.version_models import VersionModel
 from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
-from penstock.control.outside.admin_transport import quote, token_in
+from penstock.control.outside.admin_transport import TIMEOUT, quote, token_in
 from penstock.control.outside.apply_client import ApplyClient
 from penstock.control.outside.event_client import EventClient
 from penstock.control.outside.recording_client import RecordingClient
@@ -34,6 +37,8 @@ from penstock.control.state.tenancy.tokens import Role
 REPLACE_TIMEOUT = timedelta(seconds=45)
 # A replica has a minute and a half to answer.
 TEST_TIMEOUT = timedelta(seconds=100)
+# It asks one agent after the other where a replica is gone.
+LOG_TIMEOUT = 60.0  # seconds
 
 
 class AdminClient(
@@ -59,9 +64,8 @@ class AdminClient(
         """Every deployment with its status."""
         return await self.pages_of("deployments", DeploymentModel, lambda it: it.name)
 
-    async def replicas(self, deployment: str = "") -> list[ReplicaModel]:
-        """Every replica, or those of one deployment."""
-        those = {"deployment": deployment} if deployment else {}
+    async def replicas(self, **those: str) -> list[ReplicaModel]:
+        """Every replica, or `those` of a deployment."""
         return await self.pages_of("replicas", ReplicaModel, lambda it: it.id, **those)
 
     async def nodes(self) -> list[NodeModel]:
@@ -71,6 +75,12 @@ class AdminClient(
     async def gateways(self) -> list[GatewayModel]:
         """Every gateway."""
         return await self.pages_of("gateways", GatewayModel, lambda it: it.id)
+
+    def replica_log(self, replica_id: str, **asked: int | bool) -> AsyncIterator[bytes]:
+        """What a replica wrote; where it is followed, it may be silent for as long as it likes."""
+        path, known = f"/replicas/{quote(replica_id)}/logs", TIMEOUT.total_seconds()
+        patience = httpx.Timeout(known, read=None if asked.get("follow") else LOG_TIMEOUT)
+        return self.download(path, params=asked, timeout=patience)
 
     async def deployment(self, name: str) -> DeploymentModel | None:
         """One deployment; None where there is none of this name."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,6 +68,14 @@ class AdapterDirectories(Protocol):
         `Unavailable`."""
 
 
+class Logs(Protocol):
+    """What the node's replicas logged."""
+
+    def read(self, asked: nodes_pb2.ReadLogRequest) -> AsyncGenerator[nodes_pb2.LogPart, None]:
+        """A log, the first part at once. Raises `unknown-replica`, `InvalidInput` and
+        `Unavailable`."""
+
+
 class Allegiance(Protocol):
     """Whose orders are taken."""
 
@@ -91,11 +99,13 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         replicas: Replicas,
         allegiance: Allegiance,
         adapters: AdapterDirectories,
+        logs: Logs,
         callers: AgentTokenCheck,
     ) -> None:
         self._replicas = replicas
         self._allegiance = allegiance
         self._adapters = adapters
+        self._logs = logs
         self._callers = callers
 
     async def StartReplica(
@@ -155,6 +165,14 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
             directory = await self._adapters.content(request.digest)
         return nodes_pb2.AdapterContentReply(directory=str(directory))
 
+    async def ReadLog(
+        self, request: nodes_pb2.ReadLogRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[nodes_pb2.LogPart]:
+        """Sends no faster than it is taken, which holds up nobody else."""
+        async with explained(context), aclosing(self._logs.read(request)) as parts:
+            async for part in parts:
+                yield part
+
 
 @asynccontextmanager
 async def explained(context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[None]:
@@ -187,11 +205,16 @@ class NodeAgentServer:
             self.local_port = open_port(self._server, f"{LOOPBACK}:0", None, advice=advice)
 
     async def serve(
-        self, replicas: Replicas, allegiance: Allegiance, adapters: AdapterDirectories
+        self,
+        replicas: Replicas,
+        allegiance: Allegiance,
+        adapters: AdapterDirectories,
+        logs: Logs,
     ) -> None:
         """Answers from now on."""
         nodes_pb2_grpc.add_NodeAgentServicer_to_server(  # type: ignore[no-untyped-call]  # by protoc
-            NodeAgentService(replicas, allegiance, adapters, self._callers), self._server
+            NodeAgentService(replicas, allegiance, adapters, logs, self._callers),
+            self._server,
         )
         await self._server.start()
 

@@ -20,7 +20,7 @@ from penstock.control.state.shadow.condition import missing
 
 # Heartbeats come each second: of a node that is not heard for longer, all that is shown is old.
 UNOBSERVED_AFTER = timedelta(seconds=3)
-LONGEST_TEXT = 200  # characters of what an engine says
+LONGEST_TEXT = 300  # characters of what an engine says
 
 
 class ProblemKind(StrEnum):

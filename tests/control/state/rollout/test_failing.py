@@ -17,13 +17,14 @@ from penstock.control.state.rollout.deployment import (
     restarted,
 )
 from penstock.control.state.rollout.failing import CRASH_LOOP, cause_of_failure
-from penstock.control.state.rollout.revision import NOBODY, RevisionState
+from penstock.control.state.rollout.revision import NOBODY, Cause, RevisionState
 from penstock.control.state.rollout.update import OnFailure, RolloutSettings, Update
 from tests.fakes.control_values import NOON, SECOND, deployment, in_service, replica, spec
 
 READY = timedelta(minutes=10)
 SERVED = in_service(deployment())
 CHANGED = changed(SERVED, spec(model="next"), NOON)
+NO_MODEL = Cause("no such model", "new")
 
 
 def new(state: ReplicaState = ReplicaState.STARTING, of: Deployment = CHANGED) -> Replica:
@@ -32,7 +33,10 @@ def new(state: ReplicaState = ReplicaState.STARTING, of: Deployment = CHANGED) -
 
 
 def cause(one: Replica, of: Deployment = CHANGED, now: datetime = NOON) -> str:
-    return cause_of_failure(ClusterView().with_deployment(of).with_replica(one), of, now, READY)
+    view = ClusterView().with_deployment(of).with_replica(one)
+    found = cause_of_failure(view, of, now, READY)
+    assert found is None or found.replica == one.id
+    return found.text if found else ""
 
 
 def test_one_that_its_agent_gave_up_fails_the_revision_in_the_engines_words() -> None:
@@ -72,9 +76,10 @@ def test_replicas_of_another_revision_say_nothing_of_it() -> None:
 
 
 def test_the_last_that_served_takes_its_place_and_is_not_given_up_in_turn() -> None:
-    back = after_failure(CHANGED, "no such model", NOON)
+    back = after_failure(CHANGED, NO_MODEL, NOON)
     _, bad, now = back.revisions
     assert (bad.state, bad.cause) == (RevisionState.FAILED, "no such model")
+    assert bad.failed_replica == "new"
     assert (now.number, now.by, now.undoes) == (3, "penstock", 2)
     assert now.reason == "back to revision 1: revision 2 failed: no such model"
     assert back.spec == SERVED.spec
@@ -86,7 +91,7 @@ def test_the_last_that_served_takes_its_place_and_is_not_given_up_in_turn() -> N
 def test_where_it_is_to_pause_the_spec_stays_and_replicas_are_of_the_last_that_served() -> None:
     rollout = RolloutSettings(Update(on_failure=OnFailure.PAUSE))
     known = changed(SERVED, replace(spec(model="next"), rollout=rollout), NOON)
-    paused = after_failure(known, "no such model", NOON)
+    paused = after_failure(known, NO_MODEL, NOON)
     assert paused.spec.template.model == "next"
     assert paused.target.number == 1
     assert (paused.revision.cause, paused.trouble) == ("no such model", "")
@@ -94,10 +99,10 @@ def test_where_it_is_to_pause_the_spec_stays_and_replicas_are_of_the_last_that_s
 
 def test_a_restart_that_fails_leaves_the_replicas_from_before_it() -> None:
     known = restarted(SERVED, NOON, NOBODY)
-    back = after_failure(known, "out of memory", NOON)
+    back = after_failure(known, Cause("out of memory"), NOON)
     old = replica("old")
     view = ClusterView().with_deployment(back).with_replica(old)
-    assert cause_of_failure(view, back, NOON, READY) == ""
+    assert cause_of_failure(view, back, NOON, READY) is None
     assert back.restart_generation <= old.generation
     assert back.template_digest == old.template_digest
 

@@ -98,6 +98,9 @@ class RolloutModel(Shown):
     cause: str = Field(
         description="why it, or the one whose place it took by itself, does not get on"
     )
+    failed_replica: str = Field(
+        "", description="that it failed by, or the one did whose place it took: for its log"
+    )
 
 
 class StatusModel(Shown):

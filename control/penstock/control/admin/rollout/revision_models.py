@@ -30,6 +30,7 @@ class RevisionModel(Shown):
     by: str = Field(description="the name of a token; empty: older than what is kept")
     reason: str
     cause: str = Field(description="why it failed")
+    failed_replica: str = Field("", description="that it failed by")
     undoes: int = Field(description="the revision that failed, whose place it took; 0: none")
 
     @classmethod

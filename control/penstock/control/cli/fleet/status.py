@@ -20,10 +20,11 @@ from penstock.control.admin.status_models import ProblemModel
 from penstock.control.admin.version_models import VersionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
+from penstock.control.cli.failures import more, why
 from penstock.control.cli.money import dollars
 from penstock.control.cli.tables import Part, listing, notes, show
 from penstock.control.outside.admin_client import AdminClient
-from penstock.control.state.problems import ProblemKind, shortened
+from penstock.control.state.problems import LONGEST_TEXT, ProblemKind, shortened
 
 GIB = 1024**3
 SOMETHING_IS_WRONG = 2  # 1: nobody could be asked
@@ -90,12 +91,12 @@ def to_parts(everything: Everything) -> list[Part]:
     return [
         *notes((f"! {it.subject}", it.text) for it in everything.problems),
         listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
-        *notes((it.name, shortened(it.status.message)) for it in deployments),
+        *notes((it.name, why(it, LONGEST_TEXT)) for it in deployments),
         *notes((it.name, _unregistered(it)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         *_spends(deployments),
         listing("Replicas", REPLICA_COLUMNS, (_replica(it, unobserved) for it in replicas)),
-        *notes((it.id, shortened(it.last_error)) for it in replicas),
+        *notes((it.id, _error(it)) for it in replicas),
         *notes((it.id, _doubts(it)) for it in replicas),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
         listing("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
@@ -183,6 +184,11 @@ def _replica(it: ReplicaModel, unobserved: Collection[str]) -> tuple[str, ...]:
     old = f"node {it.node}" in unobserved and it.state != "lost"
     state = f"{it.state}, node silent" if old else it.state
     return (it.id, state, it.node, it.address, _pid(it.pid), str(it.restarts))
+
+
+def _error(it: ReplicaModel) -> str:
+    ended = it.state in ("failed", "backoff")
+    return f"{shortened(it.last_error)}{more(it.id) if ended else ''}"
 
 
 def _doubts(it: ReplicaModel) -> str:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.control.admin.rollout.models import DeploymentModel, RolloutModel
 from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.failures import more, why
 from penstock.control.cli.outcome import finish
 from penstock.control.errors import NotFound, Unavailable
 from penstock.control.outside.admin_client import AdminClient
@@ -90,9 +91,9 @@ def is_done(deployment: DeploymentModel) -> bool:
 def _undone(deployment: DeploymentModel, revision: int) -> str:
     told = deployment.status.rollout
     if told is None or told.revision == revision:
-        return deployment.status.message
-    why = f": {told.cause}" if told.cause else ""
-    return f"revision {told.revision} took the place of {revision}{why}"
+        return why(deployment)
+    cause = f": {told.cause}{more(told.failed_replica)}" if told.cause else ""
+    return f"revision {told.revision} took the place of {revision}{cause}"
 
 
 def _done(deployment: DeploymentModel, told: RolloutModel) -> str:
@@ -106,10 +107,10 @@ def words(deployment: DeploymentModel) -> str:
     if told is None:
         return str(deployment.status.phase)
     old = f", {told.old} of before" if told.old else ""
-    why = f": {deployment.status.message}" if deployment.status.message else ""
+    said = f": {why(deployment)}" if why(deployment) else ""
     return (
         f"revision {told.revision} {told.state}, {told.ready} of {deployment.spec.replicas}"
-        f" ready{old}{why}"
+        f" ready{old}{said}"
     )
 
 

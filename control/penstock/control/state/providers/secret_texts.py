@@ -53,3 +53,8 @@ def names_secret(setting: str) -> bool:
 def looks_secret(text: str) -> bool:
     """Whether a text holds one, as far as its form shows that."""
     return bool(_FORMS.search(text))
+
+
+def without_secrets(text: str) -> str:
+    """A text that others wrote, without what looks like one in it."""
+    return _FORMS.sub("[secret]", text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.control.state.fleet.replica import NodeId, ReplicaId
 from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.rollout.revision import Cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class GiveUp:
     """The deployment's revision does not get on, and another one served."""
 
     deployment: DeploymentName
-    cause: str  # one sentence for people
+    cause: Cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +90,4 @@ def described(decision: Decision) -> str:
         case Confirm(deployment):
             return f"the revision of {deployment} serves"
         case GiveUp(deployment, cause):
-            return f"give up the revision of {deployment}: {cause}"
+            return f"give up the revision of {deployment}: {cause.text}"

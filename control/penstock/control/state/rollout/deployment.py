@@ -18,6 +18,7 @@ from penstock.control.state.providers.settings import START_LIMIT_MS
 from penstock.control.state.rollout.revision import (
     NOBODY,
     REVISIONS,
+    Cause,
     Made,
     Origin,
     Revision,
@@ -237,7 +238,7 @@ def resumed(deployment: Deployment, now: datetime) -> Deployment:
     )
 
 
-def after_failure(deployment: Deployment, cause: str, now: datetime) -> Deployment:
+def after_failure(deployment: Deployment, cause: Cause, now: datetime) -> Deployment:
     """Its revision has failed: the last that served goes on, and where its spec says so, takes its
     place as a revision of its own. The same one where none served."""
     bad, back = deployment.revision, last_served(deployment.revisions)
@@ -248,7 +249,9 @@ def after_failure(deployment: Deployment, cause: str, now: datetime) -> Deployme
     )
     if deployment.spec.rollout.update.on_failure is OnFailure.PAUSE:
         return deployment
-    why = Origin(HEAD, f"back to revision {back.number}: revision {bad.number} failed: {cause}")
+    why = Origin(
+        HEAD, f"back to revision {back.number}: revision {bad.number} failed: {cause.text}"
+    )
     spec = replace(deployment.spec, template=back.template)
     generation = deployment.generation + 1
     deployment = replace(deployment, spec=spec, generation=generation, updated_at=now)

@@ -14,7 +14,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Evidence, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_current
 from penstock.control.state.rollout.deployment import Deployment
-from penstock.control.state.rollout.revision import last_served
+from penstock.control.state.rollout.revision import Cause, last_served
 
 # Processes in a row that ended by themselves.
 CRASH_LOOP = 3
@@ -22,21 +22,21 @@ CRASH_LOOP = 3
 
 def cause_of_failure(
     view: ClusterView, deployment: Deployment, now: datetime, ready: timedelta
-) -> str:
-    """Why the revision is to be given up; empty: it is not. `ready`: what a replica has from its
+) -> Cause | None:
+    """Why the revision is to be given up; None: it is not. `ready`: what a replica has from its
     start to ready, where the deployment says nothing."""
     revision = deployment.revision
     if not revision.is_rolling_out or revision.undoes or deployment.paused:
-        return ""
+        return None
     if last_served(deployment.revisions) is None:
-        return ""
+        return None
     limit = _limit(deployment, ready)
     found = (
-        _cause(replica, now, limit)
+        Cause(why, replica.id)
         for replica in view.replicas_for(deployment)
-        if is_current(deployment, replica)
+        if is_current(deployment, replica) and (why := _cause(replica, now, limit))
     )
-    return next(filter(None, found), "")
+    return next(found, None)
 
 
 def is_hopeless(replica: Replica) -> bool:

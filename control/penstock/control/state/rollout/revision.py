@@ -39,6 +39,13 @@ class Made(NamedTuple):
     generation: int  # of the deployment
 
 
+class Cause(NamedTuple):
+    """Why a revision fails."""
+
+    text: str  # one sentence for people
+    replica: str = ""  # that it fails by
+
+
 class RevisionState(StrEnum):
     """How a revision went."""
 
@@ -61,6 +68,7 @@ class Revision:
     by: str = ""  # a token's name, or the head's; empty: before revisions were kept
     reason: str = ""
     cause: str = ""  # why it failed
+    failed_replica: str = ""  # that it failed by; its log may still be kept
     undoes: int = 0  # the revision that failed, whose place it takes by itself; 0: none
 
     @property
@@ -123,10 +131,11 @@ def served(revisions: Revisions) -> Revisions:
     return (*kept, replace(current, state=RevisionState.SERVED))
 
 
-def failed(revisions: Revisions, cause: str) -> Revisions:
+def failed(revisions: Revisions, cause: Cause) -> Revisions:
     """The revisions once it is known that the current one will not do."""
     *others, current = revisions
-    return (*others, replace(current, state=RevisionState.FAILED, cause=cause))
+    now = replace(current, cause=cause.text, failed_replica=cause.replica)
+    return (*others, replace(now, state=RevisionState.FAILED))
 
 
 def tried_again(revisions: Revisions) -> Revisions:
@@ -134,7 +143,8 @@ def tried_again(revisions: Revisions) -> Revisions:
     *others, current = revisions
     if current.state is not RevisionState.FAILED:
         return revisions
-    return (*others, replace(current, state=RevisionState.ROLLING_OUT, cause=""))
+    again = replace(current, cause="", failed_replica="")
+    return (*others, replace(again, state=RevisionState.ROLLING_OUT))
 
 
 def revision_of(revisions: Sequence[Revision], number: int) -> Revision:

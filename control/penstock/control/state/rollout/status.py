@@ -38,6 +38,7 @@ class Rollout:
     undoes: int  # the revision that failed, whose place it took by itself; 0: none
     paused: bool
     cause: str  # why it, or the one whose place it took by itself, does not get on; empty: it does
+    failed_replica: str  # that either failed by; empty: none did
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ def _rollout(deployment: Deployment, live: list[Replica], serves: Iterable[Repli
     of_it = {
         r.id for r in live if r.template_digest == now.template_digest and r.generation >= begun
     }
+    undone = next((r for r in deployment.revisions if r.number == now.undoes), now)
     return Rollout(
         now.number,
         now.state,
@@ -78,13 +80,9 @@ def _rollout(deployment: Deployment, live: list[Replica], serves: Iterable[Repli
         old=len(live) - len(of_it),
         undoes=now.undoes,
         paused=deployment.paused,
-        cause=_cause(deployment),
+        cause=now.cause or deployment.trouble or undone.cause,
+        failed_replica=now.failed_replica or undone.failed_replica,
     )
-
-
-def _cause(deployment: Deployment) -> str:
-    undone = (r.cause for r in deployment.revisions if r.number == deployment.revision.undoes)
-    return deployment.revision.cause or deployment.trouble or next(undone, "")
 
 
 def _runs(view: ClusterView, replica: Replica) -> bool:

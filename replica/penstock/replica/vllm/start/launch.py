@@ -30,6 +30,7 @@ from penstock.replica.vllm import surface
 from penstock.replica.vllm.start import causes, checks, engine_process, environment
 from penstock.replica.vllm.start.arguments import Circumstances, Option, command_line, own_settings
 from penstock.replica.vllm.start.causes import Causes
+from penstock.replica.vllm.start.known_causes import in_our_words
 from penstock.replica.vllm.start.preload import ForkedEngine
 from penstock.replica.vllm.surface.values import Stage
 
@@ -221,7 +222,7 @@ class Launcher:
             if signalled or not logged:
                 return EngineError(f"the engine did not start: {signalled or cause}")
             cause = logged
-        return CannotLoad(self._order.place.failure(cause))
+        return CannotLoad(self._order.place.failure(in_our_words(cause)))
 
 
 def _version() -> str:
