@@ -52,7 +52,8 @@ class MemoryStore:
         self._audit: list[AuditEntry] = []
         self._usage: dict[tuple[date, UsageKey], Counts] = {}
         self._seen: dict[tuple[str, UsageKey], Counts] = {}
-        self._events: list[KeptEvent] = []
+        self._events: dict[int, KeptEvent] = {}
+        self._said: dict[tuple[str, ...], int] = {}
         self._newest = self._forgotten = 0  # of events
 
     @property
@@ -126,15 +127,17 @@ class MemoryStore:
         for event in events:
             self._newest += 1
             kept = KeptEvent(self._newest, event, 1, event.at)
-            for same in [each for each in self._events if _repeats(event, each.event)]:
+            said = (event.kind, event.name, event.reason, event.text)
+            same = self._events.get(self._said.get(said, 0))
+            if same and event.at - same.event.at <= REPEATS_WITHIN:
                 kept = replace(kept, count=same.count + 1, first_at=same.first_at)
-                self._events.remove(same)
-            self._events.append(kept)
+                del self._events[same.id]
+            self._events[kept.id], self._said[said] = kept, kept.id
         begin = max((each.at for each in events), default=None)
-        old = [each for each in self._events if begin and each.event.at < begin - KEPT_FOR]
-        for each in [*old, *[each for each in self._events if each not in old][:-MOST_KEPT]]:
-            self._forgotten = max(self._forgotten, each.id)
-            self._events.remove(each)
+        old = [n for n, it in self._events.items() if begin and it.event.at < begin - KEPT_FOR]
+        for number in [*old, *list(self._events)[:-MOST_KEPT]]:
+            self._forgotten = max(self._forgotten, number)
+            self._events.pop(number, None)
 
     async def events(
         self, wanted: Wanted, *, after: int = 0, most: int | None = None, last: bool = False
@@ -143,7 +146,7 @@ class MemoryStore:
             raise StoreUnavailable("the store was told to fail")
         found = [
             each
-            for each in self._events
+            for each in self._events.values()
             if each.id > after
             and all(getattr(each.event, name) == said for name, said in wanted.words.items())
             and (wanted.since is None or each.event.at >= wanted.since)
@@ -165,11 +168,6 @@ class MemoryStore:
         entry = AuditEntry(self._version, at, author.who, author.what, change.key, before, after)
         if change.key.kind != IDEMPOTENCY:
             self._audit.append(entry)
-
-
-def _repeats(event: Event, before: Event) -> bool:
-    same = replace(before, at=event.at, deployment=event.deployment) == event
-    return same and event.at - before.at <= REPEATS_WITHIN
 
 
 def plus(spend: Spend, counts: Counts) -> Spend:
