@@ -141,9 +141,8 @@ async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
-        asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer  # and recordings
-        told = events, GrpcAgentLogs(dialer), gateway, watch.now
-        sources = AdminSources(traffic, spend, *asked, *told)
+        asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, GrpcAgentLogs(dialer)
+        sources = AdminSources(traffic, spend, *asked, events, gateway, watch.now)
         admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield _Head(

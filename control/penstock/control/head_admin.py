@@ -43,8 +43,8 @@ class AdminSources:
     replicas: ReplicaCaller
     comparisons: Comparisons
     recorded: Recorded
-    events: EventManager
     logs: AgentLogs
+    events: EventManager
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
 

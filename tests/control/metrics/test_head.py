@@ -21,6 +21,7 @@ from penstock.control.state.fleet.replica import NodeId, ReplicaId, ReplicaState
 from penstock.control.state.happened import happened
 from penstock.control.state.rollout.actions import Place, Stop
 from penstock.control.state.rollout.deployment import after_failure, changed, paused
+from penstock.control.state.rollout.revision import Cause
 from penstock.control.store.store import Author, Change, Key
 from penstock.control.store.timed import TimedStore
 from tests.fakes.control_clock import ManualClock
@@ -120,7 +121,7 @@ def test_rollouts_are_counted_by_what_came_of_them_and_the_present_one_is_shown(
     views.append(ClusterView().with_deployment(in_service(known)))
     later = changed(in_service(known), spec(model="b"), NOON)
     views.append(ClusterView().with_deployment(later))
-    views.append(ClusterView().with_deployment(after_failure(later, "no such path", NOON)))
+    views.append(ClusterView().with_deployment(after_failure(later, Cause("no such path"), NOON)))
     metrics = metrics_of(views[-1])
     for before, after in pairwise(views):
         metrics.happened(list(happened(before, after, NOON)))

@@ -25,7 +25,7 @@ from penstock.control.state.rollout.deployment import (
     paused,
     resumed,
 )
-from penstock.control.state.rollout.revision import Origin
+from penstock.control.state.rollout.revision import Cause, Origin
 from penstock.control.state.routing.suspects import EngineDeath, Suspect
 from penstock.control.state.shadow.shadows import Compared, Shadow, Shadows
 from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
@@ -98,7 +98,7 @@ def test_a_rollback_tells_what_failed_and_why_once_however_few_are_kept(kept: in
     rolling = changed(
         replace(known, spec=few), replace(few, template=spec(model="b").template), LATER
     )
-    back = after_failure(rolling, "r2 failed: no such path /x", LATER)
+    back = after_failure(rolling, Cause("r2 failed: no such path /x"), LATER)
     found = told(having(rolling), having(back))
     assert sorted(reason for _, reason, _ in found) == ["RevisionFailed", "RolledBack"]
     assert all("no such path /x" in text for *_, text in found)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from penstock.control.state.rollout.deployment import DeploymentName, after_failure
+from penstock.control.state.rollout.revision import Cause
 from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 from tests.fakes.control_values import NOON, in_service
@@ -213,7 +214,7 @@ async def test_a_template_that_failed_is_refused_with_its_cause_until_it_changes
     admin.cluster.replace(view.with_deployment(in_service(view.deployments[name])))
     await plan_of(admin, bad)
     view = admin.cluster.view()
-    back = after_failure(view.deployments[name], "mini-1 failed: no such file", NOON)
+    back = after_failure(view.deployments[name], Cause("mini-1 failed: no such file"), NOON)
     admin.cluster.replace(view.with_deployment(back))
     reply = await applied(admin, bad)
     assert_faults(reply, (0, [], "revision 2 of this template failed: mini-1 failed: no such file"))
