@@ -142,4 +142,6 @@ async def test_posts_of_one_key_at_once_act_once(world: World, route: str) -> No
     for other in (it for it in replies if it is not acted[0]):
         if "idempotent-replayed" not in other.headers:
             assert_problem(other, 409, "is under way")
+            assert other.headers["retry-after"] == "1"
+            assert "x-should-retry" not in other.headers
     assert len(world.admin.replicas.asked) <= 1

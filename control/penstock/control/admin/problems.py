@@ -15,12 +15,13 @@ from starlette.routing import Match
 
 from penstock.control.admin.brake import PERIOD
 from penstock.control.admin.refusals import place, refusal
-from penstock.control.errors import PenstockError
+from penstock.control.errors import Code, PenstockError
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-_HEADERS: Mapping[int, Mapping[str, str]] = {
+_HEADERS: Mapping[int | str, Mapping[str, str]] = {
+    Code.KEY_IN_FLIGHT: {"retry-after": "1"},
     HTTPStatus.UNAUTHORIZED: {"www-authenticate": 'Bearer realm="penstock"'},
     HTTPStatus.FORBIDDEN: {
         "www-authenticate": 'Bearer realm="penstock", error="insufficient_scope"'
@@ -60,7 +61,8 @@ def install_problems(app: FastAPI) -> None:
 def explained(error: PenstockError) -> JSONResponse:
     """The answer to an error of ours."""
     status = error.code.status
-    return problem(status, error.code, str(error), _HEADERS.get(status))
+    headers = _HEADERS.get(error.code, _HEADERS.get(status))
+    return problem(status, error.code, str(error), headers)
 
 
 async def _explained(_: Request, error: Exception) -> JSONResponse:
