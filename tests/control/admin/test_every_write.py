@@ -12,7 +12,7 @@ import pytest
 
 from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import assert_problem
-from tests.control.admin.whole_world import API, WRITES, World, whole_world
+from tests.control.admin.whole_world import API, SHOWN, WRITES, World, whole_world
 
 ADMINS = ("POST /tokens", "DELETE /tokens/{token_id}")
 # What also a head does that holds still.
@@ -46,6 +46,14 @@ async def test_every_route_that_changes_something_is_asked_here(world: World) ->
         if method != "get"
     }
     assert found == set(WRITES), f"add what is new to {WHERE_IT_IS}"
+
+
+async def test_whatever_is_shown_alone_has_an_etag(world: World) -> None:
+    paths = (await world.client.get("/openapi.json")).json()["paths"]
+    alone = {p.removeprefix(API) for p, told in paths.items() if "get" in told and p[-1] == "}"}
+    assert alone == set(SHOWN), "add what is new to tests/control/admin/whole_world.py, SHOWN"
+    for path in SHOWN.values():
+        assert await world.tag_at(path) == await world.tag_at(path), path
 
 
 async def test_a_dry_run_changes_nothing(world: World) -> None:
@@ -134,4 +142,6 @@ async def test_posts_of_one_key_at_once_act_once(world: World, route: str) -> No
     for other in (it for it in replies if it is not acted[0]):
         if "idempotent-replayed" not in other.headers:
             assert_problem(other, 409, "is under way")
+            assert other.headers["retry-after"] == "1"
+            assert "x-should-retry" not in other.headers
     assert len(world.admin.replicas.asked) <= 1

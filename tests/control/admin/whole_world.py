@@ -28,6 +28,31 @@ DOCUMENT: Final = {"penstock": "v1", "kind": "tenant", "id": "said", "max_stream
 RECORDING: Final = {"name": "monday", "primary": "mini"}
 
 
+EVIDENCE: Final = {
+    "kind": "adapter-regression",
+    "passed": True,
+    "at": "2026-01-01T00:00:00Z",
+    "family": "penstock-mini",
+    "report": {"wins": 7},
+}
+# What is shown alone, by its path as the document has it.
+SHOWN: Final[Mapping[str, str]] = {
+    "/adapters/{adapter}": "/adapters/pirate@1",
+    "/adapters/{adapter}/evidence/{evidence_id}": "/adapters/pirate@1/evidence/{evidence}",
+    "/aliases/{deployment}/{alias}": "/aliases/mini/pirate",
+    "/deployments/{name}": "/deployments/mini",
+    "/deployments/{name}/revisions/{number}": "/deployments/mini/revisions/1",
+    "/gateways/{gateway_id}": "/gateways/gw-1",
+    "/nodes/{node_id}": "/nodes/n1",
+    "/quarantine/{fingerprint}": f"/quarantine/{PRINT.hex()}",
+    "/recordings/{name}": "/recordings/monday",
+    "/shadows/{name}": "/shadows/smaller",
+    "/tenants/{tenant_id}": "/tenants/acme",
+    "/tenants/{tenant_id}/keys/{key_id}": "/tenants/acme/keys/{key}",
+    "/tokens/{token_id}": "/tokens/{token}",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A request that changes something in this world: `{}` in the path and the body are filled."""
@@ -69,14 +94,7 @@ WRITES: Final[Mapping[str, Asked]] = {
     "POST /adapters/{adapter}/retire": Asked("/adapters/pirate@2/retire", of="/adapters/pirate@2"),
     "PUT /adapters/{adapter}/evidence": Asked(
         "/adapters/pirate@1/evidence",
-        {
-            "kind": "adapter-regression",
-            "passed": True,
-            "at": "2026-01-01T00:00:00Z",
-            "digest": "{digest}",
-            "family": "penstock-mini",
-            "report": {"wins": 7},
-        },
+        {**EVIDENCE, "digest": "{digest}"},
         "/adapters/pirate@1",
     ),
     "PUT /adapter-policy": Asked("/adapter-policy", {"evidence_for": ["live"]}),
@@ -139,8 +157,11 @@ class World:
         asked = WRITES[route]
         if asked.of == "-":
             return ""
-        path = API + str(self._filled(asked.of or asked.path))
-        reply = await self.client.get(path)
+        return await self.tag_at(asked.of or asked.path)
+
+    async def tag_at(self, path: str) -> str:
+        """The ETag of what is there."""
+        reply = await self.client.get(API + str(self._filled(path)))
         assert reply.status_code == 200, reply.text
         return str(reply.headers["etag"])
 
@@ -198,7 +219,9 @@ async def _filled(admin: Admin, client: httpx.AsyncClient) -> Mapping[str, str]:
     await have("POST", "/shadows/asleep/pause")
     await have("POST", "/recordings", RECORDING)
     token = await have("POST", "/tokens", {"name": "bob", "role": "viewer"})
-    return {"key": key["id"], "token": token["id"], "digest": adapters[0]["digest"]}
+    digest = adapters[0]["digest"]
+    found = await have("PUT", "/adapters/pirate@1/evidence", {**EVIDENCE, "digest": digest})
+    return {"key": key["id"], "token": token["id"], "digest": digest, "evidence": found["id"]}
 
 
 def _seen(view: ClusterView) -> ClusterView:

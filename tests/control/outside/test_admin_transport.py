@@ -1,4 +1,4 @@
-"""Lists of a head that has many, and of one that knows no pages."""
+"""Lists of a head that has many, and of one that knows no pages; answers that are lost."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
+from penstock.control.errors import NoHeadAnswers
 from penstock.control.outside.admin_transport import PAGE, AdminTransport
 
 
@@ -27,6 +28,8 @@ class Head(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Answers)
         self.asked: list[dict[str, list[str]]] = []
         self.refuses = False
+        self.hangs_up = 0  # so many times, without an answer
+        self.keys: list[str | None] = []
 
     def page(self, asked: dict[str, list[str]]) -> list[Named]:
         self.asked.append(asked)
@@ -50,6 +53,18 @@ class Answers(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         self.wfile.write(TypeAdapter(list[Named]).dump_json(found))
+
+    def do_POST(self) -> None:
+        assert isinstance(self.server, Head)
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.server.keys.append(self.headers["idempotency-key"])
+        self.server.hangs_up -= 1
+        if self.server.hangs_up >= 0:
+            self.close_connection = True
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"{}")
 
     def log_message(self, *_: object) -> None:
         """Says nothing."""
@@ -82,3 +97,21 @@ async def test_an_older_head_that_refuses_pages_is_asked_for_all(head: Head) -> 
     async with AdminTransport(f"http://127.0.0.1:{head.server_port}", lambda: "token") as client:
         found = await client.pages_of("things", Named, lambda it: it.name)
     assert len(found) == PAGE
+
+
+async def test_a_post_whose_answer_was_lost_is_sent_again_under_its_key(head: Head) -> None:
+    head.hangs_up = 2
+    async with AdminTransport(f"http://127.0.0.1:{head.server_port}", lambda: "t") as admin:
+        await admin.call("POST", "/deployments/mini/restart")
+        assert len(head.keys) == 3
+        assert len(set(head.keys)) == 1
+        await admin.call("POST", "/deployments/mini/restart")
+    assert len(set(head.keys)) == 2, "a key is of one request"
+
+
+async def test_what_has_no_key_is_not_sent_again(head: Head) -> None:
+    head.hangs_up = 1
+    async with AdminTransport(f"http://127.0.0.1:{head.server_port}", lambda: "t") as admin:
+        with pytest.raises(NoHeadAnswers):
+            await admin.call("POST", "/adapters", content=b"files")
+    assert head.keys == [None]

@@ -52,8 +52,9 @@ def with_problems(document: dict[str, Any]) -> dict[str, Any]:
     for name in FOREIGN_SCHEMAS:
         schemas.pop(name, None)
     for method, operation in _operations(document):
-        if method == "post":
-            operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+        taken = operation.setdefault("parameters", [])
+        if method == "post" and IDEMPOTENCY_KEY not in taken:  # the document is made but once
+            taken.append(IDEMPOTENCY_KEY)
         responses = operation["responses"]
         responses.pop("422", None)
         if operation.get("security"):

@@ -15,12 +15,13 @@ from starlette.routing import Match
 
 from penstock.control.admin.brake import PERIOD
 from penstock.control.admin.refusals import place, refusal
-from penstock.control.errors import BadDocuments, PenstockError
+from penstock.control.errors import BadDocuments, Code, PenstockError
 
 log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-_HEADERS: Mapping[int, Mapping[str, str]] = {
+_HEADERS: Mapping[int | str, Mapping[str, str]] = {
+    Code.KEY_IN_FLIGHT: {"retry-after": "1"},
     HTTPStatus.UNAUTHORIZED: {"www-authenticate": 'Bearer realm="penstock"'},
     HTTPStatus.FORBIDDEN: {
         "www-authenticate": 'Bearer realm="penstock", error="insufficient_scope"'
@@ -62,7 +63,8 @@ def explained(error: PenstockError) -> JSONResponse:
     status = error.code.status
     faults = [each._asdict() for each in error.faults] if isinstance(error, BadDocuments) else None
     more = {"faults": faults} if faults else {}
-    return problem(status, error.code, str(error), _HEADERS.get(status), **more)
+    headers = _HEADERS.get(error.code, _HEADERS.get(status))
+    return problem(status, error.code, str(error), headers, **more)
 
 
 async def _explained(_: Request, error: Exception) -> JSONResponse:

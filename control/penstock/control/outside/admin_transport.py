@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+import time
 import urllib.parse
+import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -27,6 +30,9 @@ from penstock.control.errors import (
 from penstock.control.secrets_files import read_secret
 
 TIMEOUT = timedelta(seconds=5)
+AGAIN_FOR = timedelta(seconds=10)  # what was sent may have been done: the head that comes up knows
+PAUSE = timedelta(seconds=0.25)
+LOST = (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 PAGE = 100  # entries of a list that are asked for at a time
 T = TypeVar("T")
 
@@ -165,14 +171,30 @@ class AdminTransport:
         except Unavailable as error:
             missing = error
         try:
+            if method == "POST" and "content" not in more:
+                headers["idempotency-key"] = str(uuid.uuid4())
             request = self._http.build_request(method, path, headers=headers, **more)
-            reply = await self._http.send(request, stream=stream)
+            reply = await self._sent(request, stream=stream)
         except (httpx.HTTPError, UnicodeError) as error:
             raise NoHeadAnswers(f"no head answers at {self.url}: {_reason(error)}") from error
         if missing and reply.status_code == httpx.codes.UNAUTHORIZED:
             await reply.aclose()
             raise missing
         return reply
+
+    async def _sent(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        """The answer. A request with a key is sent again where the connection breaks before there
+        is one, as when its head is restarted: whatever became of the first, it is done once."""
+        until = 0.0  # never lost so far
+        while True:
+            try:
+                return await self._http.send(request, stream=stream)
+            except (*LOST, httpx.ConnectError) as error:
+                if isinstance(error, LOST) and "idempotency-key" in request.headers and not until:
+                    until = time.monotonic() + AGAIN_FOR.total_seconds()
+                elif time.monotonic() > until:
+                    raise
+            await asyncio.sleep(PAUSE.total_seconds())
 
 
 def quote(name: str) -> str:

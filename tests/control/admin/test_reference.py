@@ -1,0 +1,34 @@
+"""The page on the admin API says what its document says, and no route has less than its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.control.admin.reference import HEAD, PAGE, document, page_of, routes_of
+
+RENEW = ".venv/bin/python -m tests.control.admin.reference"
+# An index of what was asked, whose page is an object: it tells where the next one begins.
+OWN_PAGES = "GET /audit"
+
+
+@pytest.fixture(name="told")
+async def told_document() -> Mapping[str, Any]:
+    return await document()
+
+
+async def test_every_route_takes_what_its_kind_should(told: Mapping[str, Any]) -> None:
+    routes = list(routes_of(told))
+    assert len(routes) > 60
+    missing = {each.name: each.missing for each in routes if each.missing}
+    assert missing == {}, "admin/writes.py, admin/parameters.py and admin/auth.py have them"
+    (audit,) = (each for each in routes if each.name == OWN_PAGES)
+    assert {"limit", "before"} <= audit.parameters
+
+
+async def test_the_page_has_every_route(told: Mapping[str, Any]) -> None:
+    page = PAGE.read_text()
+    assert HEAD in page
+    assert page == page_of(told, page), f"{PAGE} is to be renewed: {RENEW}"
