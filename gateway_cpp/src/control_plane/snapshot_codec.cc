@@ -167,5 +167,8 @@ routing::RouteSnapshot from_proto(const penstock::v1::RouteSnapshot& wire) {
   snapshot.comparer = wire.comparer_address();
   return snapshot;
 }
+  for (const auto& lost : wire.lost_accelerators()) {
+    snapshot.lost_accelerators.push_back({lost.node(), lost.detail()});
+  }
 
 }  // namespace penstock::control_plane

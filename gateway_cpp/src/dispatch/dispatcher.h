@@ -115,6 +115,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // ---- for pages, reports and messages
 
   std::vector<std::shared_ptr<routing::Replica>> replicas() const;
+  // Those that are ready, whatever speaks against them.
+  std::vector<std::shared_ptr<routing::Replica>> ready_replicas() const;
   DeploymentStanding standing() const;
   std::vector<routing::Doubt> doubts() const;
   // Whether any replica besides these is ready.

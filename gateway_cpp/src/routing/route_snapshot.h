@@ -59,7 +59,7 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
-// A share of a deployment's requests that another deployment answers.
+// A share of a deployment's requests that another deployment answers, or one revision of its own.
 struct CanaryWeight {
   std::string deployment;
   std::uint32_t permille = 0;  // thousandths
@@ -160,6 +160,13 @@ struct ReplicaRoute {
 struct RouteSnapshot {
   std::uint64_t version = 0;
   std::vector<DeploymentRoute> deployments;
+// A machine whose agent reports accelerators that its driver reaches no more.
+struct LostAccelerators {
+  std::string node;
+  std::string detail = {};  // for a person: which
+  bool operator==(const LostAccelerators&) const = default;
+};
+
   std::vector<ReplicaRoute> replicas;
   std::vector<AdapterVersion> adapters = {};  // all that may be named; none: an older head's, maybe
   std::vector<std::string> ended_keys = {};   // ids: what they have under way ends
@@ -167,4 +174,5 @@ struct RouteSnapshot {
   bool operator==(const RouteSnapshot&) const = default;
 };
 
+  std::vector<LostAccelerators> lost_accelerators = {};
 }  // namespace penstock::routing

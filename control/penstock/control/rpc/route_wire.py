@@ -105,6 +105,9 @@ class RouteEncoder:
             comparer_address=routes.comparer_address,
         )
 
+            lost_accelerators=[
+                message_of(routes_pb2.LostAccelerators, each) for each in routes.lost_accelerators
+            ],
 
 def _encoded(
     values: Mapping[str, _Route],
