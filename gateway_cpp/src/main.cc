@@ -15,6 +15,7 @@
 #include <random>
 #include <string>
 
+#include "control_plane/deep_health.h"
 #include "control_plane/deployment_reports.h"
 #include "control_plane/report_client.h"
 #include "control_plane/route_subscription.h"
@@ -28,6 +29,7 @@
 #include "http/status_thread.h"
 #include "http/tls_keeping.h"
 #include "tls/credentials.h"
+#include "upstream/callers_token.h"
 
 namespace penstock {
 namespace {
@@ -52,6 +54,12 @@ int say_error(const std::string& message, int exit_code) {
 // Whoever reaches this machine's own address is let in, and elsewhere only who is meant to be.
 WithoutKeys without_keys(const base::GatewayConfig& config) {
   return config.open || config.listen.is_loopback() ? WithoutKeys::kServed : WithoutKeys::kRefused;
+}
+
+std::string callers_token(const std::string& cluster_token,
+                          const control_plane::DeepTarget& replica) {
+  return replica.own_token ? upstream::callers_token(cluster_token, replica.replica_id)
+                           : cluster_token;
 }
 
 std::string made_up_name() {
@@ -112,6 +120,7 @@ class Gateway {
   uint64_t limited_for_ = 0;  // the generation of routes that max_connections was set for
   control_plane::SnapshotFile snapshot_file_;
   const control_plane::HeadChannel head_;
+  control_plane::DeepHealth deep_health_;
   http::Shadows shadows_;
   control_plane::RouteSubscription subscription_;
   control_plane::ReportClient reports_;
@@ -145,6 +154,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       snapshot_file_(config_.data_dir, config_.id, log_),
       head_(
           control_plane::connect_to_head(config_.control, config_.cluster_token, config_.head_ca)),
+      deep_health_(clock_, config_.cluster_token, callers_token),
       shadows_(config_, instance_),
       subscription_(config_.id, head_, snapshot_file_,
                     {routes_, dispatchers_, tenants_, suspects_, without_keys(config_),
@@ -181,6 +191,7 @@ http::PortParts Gateway::parts() {
           waiting_,
           shadows_,
           [this] { return subscription_.state(); },
+          [this](const auto& replicas) { return deep_health_.look(replicas); },
           tls_ ? &tls_->port : nullptr};
 }
 

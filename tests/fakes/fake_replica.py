@@ -190,7 +190,9 @@ class FakeReplica(FakeServer, services.InferenceServicer):
         self.calls: list[FakeCall] = []
         self.sessions = 0
         self.hellos: list[v1.Hello] = []  # of each session that said one
-        self.authorizations: list[str] = []  # of each session and load watch
+        self.authorizations: list[str] = []  # of each session, load watch and health check
+        self.health_checks: list[v1.HealthRequest] = []
+        self.health: v1.HealthReply | None = None
         self.load = v1.Load(state=v1.REPLICA_STATE_READY, max_running=256, adapter_slots=4)
         self._news_of_load: list[asyncio.Event] = []  # one for each session that watches
 
@@ -290,5 +292,9 @@ class FakeReplica(FakeServer, services.InferenceServicer):
         request: v1.HealthRequest,
         context: grpc.aio.ServicerContext[v1.HealthRequest, v1.HealthReply],
     ) -> v1.HealthReply:
-        """Always well."""
+        """As the test says; well unless it says more."""
+        self.authorizations.append(authorization_of(context))
+        self.health_checks.append(request)
+        if self.health is not None:
+            return self.health
         return v1.HealthReply(ok=True, state=self.load.state)

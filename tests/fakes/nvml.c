@@ -1,7 +1,9 @@
-/* An NVML with two accelerators, as a driver ships it; FAKE_NVML_BROKEN makes every call fail. */
+/* An NVML with two accelerators, as a driver ships it; FAKE_NVML_BROKEN makes every call fail, and
+   the second one is lost while the file that FAKE_NVML_LOST names is there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
   unsigned long long total, free, used;
@@ -17,8 +19,9 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle) {
+  const char* lost = getenv("FAKE_NVML_LOST");
   *handle = (void*)(size_t)(index + 1);
-  return status();
+  return index == 1 && lost && access(lost, F_OK) == 0 ? 15 : status();
 }
 
 int nvmlDeviceGetMemoryInfo(void* handle, memory_t* memory) {

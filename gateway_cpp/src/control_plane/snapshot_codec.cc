@@ -93,6 +93,7 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .expected_ready_at = base::from_unix_ms(wire.expected_ready_at_ms()),
       .endpoints = {wire.endpoints().begin(), wire.endpoints().end()},
       .selection_policy = wire.selection_policy(),
+      .keeps_sessions = wire.session_affinity() == "revision",
       .base_family = wire.base_family(),
       .managed = wire.managed(),
       .trims = wire.trims(),
@@ -104,7 +105,7 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .prices = {wire.prices().input(), wire.prices().output(), wire.prices().cached()}};
   for (const auto& alias : wire.aliases()) deployment.adapters.push_back(alias_from(alias));
   for (const auto& weight : wire.canary()) {
-    deployment.canary.push_back({weight.deployment(), weight.permille()});
+    deployment.canary.push_back({weight.deployment(), weight.permille(), weight.template_digest()});
   }
   for (const auto& ladder : wire.ladders()) deployment.ladders.push_back(ladder_from(ladder));
   return deployment;
@@ -141,7 +142,8 @@ routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
           .deployment_uid = wire.deployment_uid(),
           .node = wire.node(),
           .zone = wire.zone(),
-          .own_token = wire.own_token()};
+          .own_token = wire.own_token(),
+          .template_digest = wire.template_digest()};
 }
 
 }  // namespace
@@ -165,6 +167,9 @@ routing::RouteSnapshot from_proto(const penstock::v1::RouteSnapshot& wire) {
   }
   snapshot.ended_keys = {wire.ended_keys().begin(), wire.ended_keys().end()};
   snapshot.comparer = wire.comparer_address();
+  for (const auto& lost : wire.lost_accelerators()) {
+    snapshot.lost_accelerators.push_back({lost.node(), lost.detail()});
+  }
   return snapshot;
 }
 

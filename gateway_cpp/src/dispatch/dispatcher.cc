@@ -37,6 +37,7 @@ void Dispatcher::follow(const routing::DeploymentRoute& route,
     budget_used_up_ = route.budget_used_up;
     budget_resets_at_ = route.budget_resets_at;
     replicas_.follow(route, replicas, clock_.steady_now());
+    patience_ = patience_of(route.limits);
     wakers = hand_out();
     tell_if_none_is_left(wakers);
   }
@@ -75,7 +76,8 @@ Admission Dispatcher::place_or_turn(Turn& turn, const PlaceRequest& ask,
     return {send_away(*refusal, load.estimated_wait, ask)};
   }
   if (!appointments_.empty()) appointments_.keep(fingerprint(ask));
-  Place place = load.with_room > 0 ? reserve(ask, {}) : Place();
+  const bool can_wait = queued() < asked.limits.max_queued;
+  Place place = load.with_room > 0 ? reserve(ask, {}, can_wait) : Place();
   if (place) {
     charge(place, ask);
     give(turn, std::move(place));
@@ -174,7 +176,8 @@ void Dispatcher::advance() {
   Wakers wakers;
   {
     const std::lock_guard lock(mutex_);
-    if (!replicas_.advance(clock_.steady_now())) return;
+    const bool has_opened = replicas_.advance(clock_.steady_now());
+    if (!has_opened && !replicas_.minds_revisions()) return;  // which are waited for for so long
     wakers = hand_out();
   }
   wake(wakers);
@@ -254,26 +257,6 @@ admission::Refusal Dispatcher::deadline_over(const PlaceRequest& ask, millisecon
   return send_away(admission::queue_deadline_over(waited, wait), wait, ask);
 }
 
-Place Dispatcher::reserve(const PlaceRequest& ask, std::span<const routing::ReplicaId> excluded) {
-  const auto now = clock_.steady_now();
-  const routing::Traits traits{
-      .adapter = ask.adapter, .session = ask.session, .prefix = ask.prefix, .excluded = excluded};
-  Place place;
-  place.replica_ = replicas_.reserve(traits, now);
-  if (!place) return place;
-  place.tenant_ = ask.tenant;
-  place.priority_ = ask.priority;
-  place.work_ = ask.estimate.work();
-  ++in_flight_;
-  place.run_ = wait_.started(place.work_, now);
-  place.dispatcher_ = shared_from_this();  // from here on it gives itself back
-  return place;
-}
-
-void Dispatcher::charge(Place& place, const PlaceRequest& ask) {
-  place.charged_ = queue_.charge(ask.tenant, ask.priority, place.work_);
-}
-
 void Dispatcher::enroll(Turn& turn, const PlaceRequest& ask, const MakeWaker& waker) {
   turn.tenant = ask.tenant;
   turn.priority = ask.priority;
@@ -304,7 +287,7 @@ Dispatcher::Wakers Dispatcher::hand_out() {
   Wakers wakers;
   if ((queue_.empty() && retries_.empty()) || !has_room_for_waiting()) return wakers;
   std::erase_if(retries_, [&](Turn* turn) {
-    Place place = has_room_for_waiting() ? reserve(*turn->ask_, turn->excluded_) : Place();
+    Place place = has_room_for_waiting() ? reserve_for(*turn, turn->excluded_) : Place();
     if (!place) return false;
     charge(place, *turn->ask_);
     give(*turn, std::move(place), wakers);
@@ -313,7 +296,7 @@ Dispatcher::Wakers Dispatcher::hand_out() {
   while (!queue_.empty() && has_room_for_waiting()) {
     Place place;
     const auto fits = [&](const admission::QueueEntry& entry) {
-      place = reserve(*static_cast<const Turn&>(entry).ask_, {});
+      place = reserve_for(static_cast<const Turn&>(entry), {});
       return static_cast<bool>(place);
     };
     admission::QueueEntry* next = queue_.next(fits);
@@ -365,21 +348,6 @@ void Dispatcher::close() {
       queue_.remove(*next);
       give(static_cast<Turn&>(*next), {}, wakers);
     }
-  }
-  wake(wakers);
-}
-
-void Dispatcher::release(Place& place) {
-  Wakers wakers;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto now = clock_.steady_now();
-    --in_flight_;
-    replicas_.release(*place.replica_, now);
-    if (place.lost_) replicas_.note_failure(*place.replica_, routing::Failure::kLost, now);
-    wait_.ended(place.run_, now, place.counts_);
-    queue_.settle(place.tenant_, place.priority_, place.charged_, place.work_);
-    wakers = hand_out();
   }
   wake(wakers);
 }

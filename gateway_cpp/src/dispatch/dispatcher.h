@@ -115,6 +115,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // ---- for pages, reports and messages
 
   std::vector<std::shared_ptr<routing::Replica>> replicas() const;
+  // Those that are ready, whatever speaks against them.
+  std::vector<std::shared_ptr<routing::Replica>> ready_replicas() const;
   DeploymentStanding standing() const;
   std::vector<routing::Doubt> doubts() const;
   // Whether any replica besides these is ready.
@@ -146,7 +148,10 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   std::chrono::milliseconds wait_for(std::string_view tenant, base::Priority priority) const;
   std::chrono::milliseconds longest_wait(const PlaceRequest& ask,
                                          std::chrono::milliseconds estimated) const;
-  Place reserve(const PlaceRequest& ask, std::span<const routing::ReplicaId> excluded);
+  Place reserve(const PlaceRequest& ask, std::span<const routing::ReplicaId> excluded,
+                bool patient);
+  Place reserve_for(const Turn& turn, std::span<const routing::ReplicaId> excluded);
+  static std::chrono::milliseconds patience_of(const routing::Limits& limits);
   void charge(Place& place, const PlaceRequest& ask);
   void enroll(Turn& turn, const PlaceRequest& ask, const MakeWaker& waker);
   static void give(Turn& turn, Place place);
@@ -181,6 +186,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   base::SteadyTime lost_at_{};   // when there were last fewer of them
   base::Availability availability_ = base::Availability::kUnknown;
   base::WallTime expected_ready_at_{};
+  std::chrono::milliseconds patience_{0};  // of those that wait for their revision
   bool budget_used_up_ = false;
   base::WallTime budget_resets_at_{};
   std::atomic<bool> turns_away_{false};  // written under the lock

@@ -54,10 +54,10 @@ void Dispatcher::make_room(Wakers& wakers) {
 Place Dispatcher::reserve_before_shadows(const PlaceRequest& ask,
                                          std::span<const routing::ReplicaId> excluded,
                                          Wakers& wakers) {
-  Place place = reserve(ask, excluded);
+  Place place = reserve(ask, excluded, true);
   while (!place && !shadows_.empty()) {
     give_up(*shadows_.back(), wakers);
-    place = reserve(ask, excluded);
+    place = reserve(ask, excluded, true);
   }
   return place;
 }

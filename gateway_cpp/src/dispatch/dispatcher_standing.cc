@@ -14,6 +14,13 @@ std::vector<std::shared_ptr<routing::Replica>> Dispatcher::replicas() const {
   return {replicas_.replicas().begin(), replicas_.replicas().end()};
 }
 
+std::vector<std::shared_ptr<routing::Replica>> Dispatcher::ready_replicas() const {
+  auto ready = replicas();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(ready, [](const auto& replica) { return !replica->standing().ready; });
+  return ready;
+}
+
 DeploymentStanding Dispatcher::standing() const {
   const std::lock_guard lock(mutex_);
   const auto doubts = replicas_.doubts(clock_.steady_now());

@@ -74,6 +74,7 @@ struct PlaceRequest {
   admission::TokenEstimate estimate;
   std::string adapter;                // "name@version"; empty: the base model
   std::uint64_t session = 0;          // hash of what it is sticky by; 0: nothing
+  std::uint64_t share = 0;            // hash by which canaries have their shares; 0: none have any
   std::string_view key;               // id of its API key; empty: none
   std::string_view body;              // by which, with tenant and key, a retry of it is known
   std::vector<std::uint64_t> prefix;  // chained hashes of its prefix's blocks

@@ -26,7 +26,7 @@ IoThread::IoThread(const PortParts& parts, unsigned index, int socket)
             {.index = index, .threads = parts.config.threads}, parts.all_dispatchers, metrics_,
             parts.log),
       parts_{parts, metrics_, timers_, parser_, routes_, dispatchers_, pool_, io_.get_executor()},
-      pages_(parts_, routes_, dispatchers_, parts.subscription),
+      pages_(parts_, routes_, dispatchers_, parts.subscription, parts.look_deeply),
       shadows_(parts_),
       questions_(parts_),
       flow_(parts_, shadows_),

@@ -94,7 +94,8 @@ Listener::Queue Listener::accept_some(unsigned at_most) {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Queue::kEmpty;
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EMFILE || errno == ENFILE) {
-      if (sessions_.make_room(Waiting::kAny) || refuse_without_descriptor()) continue;
+      const bool found = sessions_.make_room(Waiting::kOver) || sessions_.make_room(Waiting::kAny);
+      if (found || refuse_without_descriptor()) continue;
     } else {
       log_.warning("accept failed", {{"errno", errno}});
     }
@@ -122,7 +123,8 @@ void Listener::take(runtime::Descriptor client) {
   const bool has_room = find_room(connections, most);
   const auto welcome = has_room ? Welcome::kYes : Welcome::kNo;
   if (welcome == Welcome::kNo) services_.metrics.connections_refused.add();
-  if (!has_room && connections >= most + kOverTheLimit) {
+  const bool is_crowd = !has_room && connections >= most + kOverTheLimit;
+  if (is_crowd && !sessions_.make_room(Waiting::kOver)) {
     services_.connections.fetch_sub(1, std::memory_order_relaxed);
     return;
   }

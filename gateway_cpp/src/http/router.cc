@@ -32,7 +32,7 @@ constexpr std::array<Row, 12> kRows = {{{"/v1/models", Page::kModels, kGet},
                                         {"/startupz", Page::kStartupz, kGet},
                                         {"/health", Page::kHealth, kGet},
                                         {"/health/deep", Page::kDeepHealth, kGet},
-                                        {"/ping", Page::kHealth, kGetAndPost},
+                                        {"/ping", Page::kPing, kGetAndPost},
                                         {"/version", Page::kVersion, kGet},
                                         {"/openapi.json", Page::kOpenapi, kGet},
                                         {"/metrics", Page::kMetrics, kGet}}};

@@ -20,6 +20,7 @@ enum class Page : uint8_t {
   kReadyz,
   kStartupz,
   kHealth,
+  kPing,
   kDeepHealth,
   kVersion,
   kOpenapi,

@@ -36,8 +36,8 @@ ReadLimits limits_of(const base::GatewayConfig& config) {
 
 bool is_status_page(Page page) {
   return page == Page::kLivez || page == Page::kReadyz || page == Page::kStartupz ||
-         page == Page::kHealth || page == Page::kDeepHealth || page == Page::kVersion ||
-         page == Page::kMetrics;
+         page == Page::kHealth || page == Page::kPing || page == Page::kDeepHealth ||
+         page == Page::kVersion || page == Page::kMetrics;
 }
 
 }  // namespace
@@ -182,7 +182,10 @@ bool Session::has(Page page) const {
 }
 
 Session::Refused Session::refusal(const RequestHead& head, const Match& matched) {
-  if (welcome_ == Welcome::kNo) return too_many_clients();
+  const auto* found = std::get_if<Found>(&matched);
+  // Clients cannot use up what tells whether the gateway lives.
+  const bool asks_how_it_is = found != nullptr && is_status_page(found->page);
+  if (welcome_ == Welcome::kNo && !asks_how_it_is) return too_many_clients();
   if (auto closed = services_.doors.refusal(head)) return closed;
   if (const auto* options = std::get_if<Options>(&matched)) {
     // A page that is told 404 before it may ask would show an error of another kind.
@@ -193,7 +196,6 @@ Session::Refused Session::refusal(const RequestHead& head, const Match& matched)
   if (const auto* wrong = std::get_if<WrongMethod>(&matched)) {
     return wrong_method(head, wrong->allow);
   }
-  const auto* found = std::get_if<Found>(&matched);
   if (found == nullptr || !has(found->page)) return no_such_page(head);
   if (auto stranger = know_caller(head, found->page)) return stranger;
   if (found->page != Page::kEndpoint) return std::nullopt;
@@ -267,6 +269,8 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
       return show(services_.pages.started(), reply);
     case Page::kHealth:
       return show(services_.pages.health(), reply);
+    case Page::kPing:
+      return show(services_.pages.ping(), reply);
     case Page::kDeepHealth:
       return show(services_.pages.deep_health(viewer()), reply);
     case Page::kVersion:

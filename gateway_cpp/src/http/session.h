@@ -73,6 +73,7 @@ class Session {
     abort();
   }
 
+  Welcome welcome() const { return welcome_; }
   // Whether there was a request before the one that it waits for.
   bool has_asked() const { return has_asked_; }
 

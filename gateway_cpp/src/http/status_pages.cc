@@ -73,26 +73,95 @@ std::string_view standing_without_replica(base::Availability availability) {
   return "no_replica";
 }
 
-// Whether it lets the deep page be well.
-bool is_well(const routing::DeploymentRoute& route, const dispatch::DeploymentStanding& standing) {
-  return standing.usable > 0 || route.availability == base::Availability::kScaledToZero;
+using control_plane::DeepAnswer;
+
+// A deployment on the deep page.
+struct DeepEntry {
+  const routing::DeploymentRoute& route;
+  dispatch::DeploymentStanding standing;
+  std::vector<control_plane::DeepTarget> asked;  // its ready replicas, unless a provider answers
+  std::vector<DeepAnswer> answers;               // of each
+
+  bool all_fail() const {
+    return !answers.empty() && std::ranges::all_of(answers, [](const DeepAnswer& answer) {
+      return answer.verdict == DeepAnswer::Verdict::kUnwell;
+    });
+  }
+  // Whether it lets the page be well.
+  bool is_well() const {
+    const bool serves = standing.usable > 0 && !all_fail();
+    return serves || route.availability == base::Availability::kScaledToZero;
+  }
+  std::string_view status() const {
+    if (standing.usable == 0) return standing_without_replica(route.availability);
+    return all_fail() ? "unwell" : "serving";
+  }
+};
+
+DeepEntry entry_of(const routing::DeploymentRoute& route,
+                   const std::shared_ptr<dispatch::Dispatcher>& dispatcher,
+                   const DeepLook& look_deeply) {
+  DeepEntry entry{.route = route, .standing = {}, .asked = {}, .answers = {}};
+  if (!dispatcher) return entry;
+  entry.standing = dispatcher->standing();
+  if (route.managed) return entry;
+  for (const auto& replica : dispatcher->ready_replicas()) {
+    entry.asked.push_back({replica->id().value, replica->address(), replica->own_token()});
+  }
+  entry.answers = look_deeply(entry.asked);
+  return entry;
 }
 
-// Its entry of the deep page.
-void append_deployment(std::string& body, const routing::DeploymentRoute& route,
-                       const dispatch::DeploymentStanding& standing) {
-  const auto serving = standing.usable;
+int64_t ms(auto duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
+// One that has not answered yet says no more than that.
+void append_check(std::string& body, const std::string& replica, const DeepAnswer& answer,
+                  base::SteadyTime now) {
+  using Verdict = DeepAnswer::Verdict;
+  const bool known = answer.verdict != Verdict::kUnknown;
+  body += R"({"replica":)" + base::json_string(replica);
+  body += R"(,"ok":)";
+  body += !known ? "null" : answer.verdict == Verdict::kWell ? "true" : "false";
+  if (known) {
+    body += R"(,"latency_ms":)" + std::to_string(ms(answer.took));
+    body += R"(,"age_ms":)" + std::to_string(ms(now - answer.at));
+  }
+  if (!answer.detail.empty()) body += R"(,"detail":)" + base::json_string(answer.detail);
+  body += '}';
+}
+
+void append_deployment(std::string& body, const DeepEntry& entry, base::SteadyTime now) {
   if (!body.empty()) body += ',';
-  body += R"({"id":)" + base::json_string(route.name);
-  body += R"(,"status":)";
-  body += base::json_string(serving > 0 ? "serving" : standing_without_replica(route.availability));
-  body += R"(,"replicas":)" + std::to_string(standing.replicas);
-  body += R"(,"serving":)" + std::to_string(serving) + "}";
+  body += R"({"id":)" + base::json_string(entry.route.name);
+  body += R"(,"status":)" + base::json_string(entry.status());
+  body += R"(,"replicas":)" + std::to_string(entry.standing.replicas);
+  body += R"(,"serving":)" + std::to_string(entry.standing.usable) + R"(,"checks":[)";
+  for (size_t i = 0; i < entry.answers.size(); ++i) {
+    if (i > 0) body += ',';
+    append_check(body, entry.asked[i].replica_id, entry.answers[i], now);
+  }
+  body += "]}";
 }
 
 }  // namespace
 
 PageText StatusPages::live() const { return {200, base::kJsonType, R"({"status":"live"})"}; }
+
+// A snapshot from the disk is of before the start that was to mend it.
+PageText StatusPages::ping() const {
+  const std::string& node = parts_.config.node;
+  if (node.empty()) return {200, {}, {}};
+  const auto routes = routes_.read();
+  const auto lost = routes->lost_accelerators(node);
+  const bool is_told = subscription_().source == control_plane::RouteSource::kControl;
+  if (lost.empty() || !is_told) return {200, {}, {}};
+  std::string body = R"({"status":"not_live","reason":"accelerator_lost","message":)";
+  body +=
+      base::json_string("the driver of " + node + " reaches these no more: " + std::string(lost));
+  return {503, base::kJsonType, std::move(body) + "}"};
+}
 
 std::optional<StatusPages::NotReady> StatusPages::why_not_ready(
     const routing::Routes& routes) const {
@@ -148,10 +217,9 @@ PageText StatusPages::deep_health(const admission::Tenant* viewer) const {
   bool well = true;
   for (const auto& [name, route] : routes.deployments()) {
     if (viewer != nullptr && viewer->refuses(name, {})) continue;
-    const auto dispatcher = dispatchers_.of(*route);
-    const auto standing = dispatcher ? dispatcher->standing() : dispatch::DeploymentStanding{};
-    well &= is_well(*route, standing);
-    if (viewer != nullptr) append_deployment(deployments, *route, standing);
+    const auto entry = entry_of(*route, dispatchers_.of(*route), look_deeply_);
+    well &= entry.is_well();
+    if (viewer != nullptr) append_deployment(deployments, entry, parts_.clock.steady_now());
   }
   std::string body = R"({"status":)" + base::json_string(well ? "well" : "degraded");
   if (viewer != nullptr) body += R"(,"deployments":[)" + deployments + "]";

@@ -24,13 +24,18 @@ class StatusPages {
  public:
   // All outlive the pages.
   StatusPages(const proxy::GatewayParts& parts, routing::RouteReader& routes,
-              dispatch::DispatchReader& dispatchers, Subscription subscription)
+              dispatch::DispatchReader& dispatchers, Subscription subscription,
+              DeepLook look_deeply)
       : parts_(parts),
         routes_(routes),
         dispatchers_(dispatchers),
-        subscription_(std::move(subscription)) {}
+        subscription_(std::move(subscription)),
+        look_deeply_(std::move(look_deeply)) {}
 
   PageText live() const;
+  // The same as platforms ask for it, who start anew what is not: also while nothing is loaded yet,
+  // or the gateway drains. 503 where an accelerator of its machine is lost, which a start may mend.
+  PageText ping() const;
   // 503 with a reason while draining, without routes, and when no replica can be sent anything. The
   // control plane's absence is told, and no reason.
   PageText ready() const;
@@ -38,9 +43,10 @@ class StatusPages {
   PageText started() const;
   // As vLLM tells it: nothing but the status; why it is not well is told as by ready().
   PageText health() const;
-  // Whether every deployment is well: how many replicas it has, and to how many of them this
-  // gateway would send. 503 also when one deployment has none, unless nobody wants any. Of
-  // deployments that the viewer may use; null, a stranger: of all together, and of none by name.
+  // Whether every deployment is well: how many replicas it has, to how many of them this gateway
+  // would send, and what they last answered to a deep check. 503 also when one deployment has
+  // none, unless nobody wants any, or all of one fail it. Of deployments that the viewer may use;
+  // null, a stranger: of all together, and of none by name.
   PageText deep_health(const admission::Tenant* viewer) const;
   PageText version() const;
   PageText metrics() const;
@@ -64,6 +70,7 @@ class StatusPages {
   routing::RouteReader& routes_;
   dispatch::DispatchReader& dispatchers_;
   const Subscription subscription_;
+  const DeepLook look_deeply_;
 };
 
 }  // namespace penstock::http

@@ -18,7 +18,7 @@ StatusThread::StatusThread(const PortParts& parts, int socket)
       routes_(parts.route_table),
       dispatchers_(parts.all_dispatchers),
       parts_(parts),
-      pages_(parts_, routes_, dispatchers_, parts.subscription),
+      pages_(parts_, routes_, dispatchers_, parts.subscription, parts.look_deeply),
       max_connections_(kConnections),
       services_{parts,    shard_,  connections_, ids_, pages_, parts.status_doors,
                 waiting_, nullptr, nullptr},

@@ -19,8 +19,13 @@ void add_alone(std::atomic<uint32_t>& number, int more) {
 
 void WaitingSessions::add(Session& session) {
   session.waiting_since = timers_.now();
-  (session.has_asked() ? idle_ : never_asked_).push_back(session);
+  list_of(session).push_back(session);
   count(session, 1);
+}
+
+WaitingSessions::List& WaitingSessions::list_of(const Session& session) {
+  if (session.welcome() == Welcome::kNo) return over_;
+  return session.has_asked() ? idle_ : never_asked_;
 }
 
 void WaitingSessions::remove(Session& session) {
@@ -30,11 +35,13 @@ void WaitingSessions::remove(Session& session) {
 }
 
 void WaitingSessions::count(const Session& session, int more) {
+  if (session.welcome() == Welcome::kNo) return;
   add_alone(waiting_, more);
   if (session.has_asked()) add_alone(waiting_idle_, more);
 }
 
 WaitingSessions::List& WaitingSessions::first_to_go(Waiting who) {
+  if (who == Waiting::kOver) return over_;
   const bool silent =
       !never_asked_.empty() && timers_.now() - never_asked_.front().waiting_since >= kNewcomer;
   return silent || (who == Waiting::kAny && idle_.empty()) ? never_asked_ : idle_;

@@ -16,6 +16,7 @@ namespace penstock::http {
 enum class Waiting : uint8_t {
   kLong,  // who is idle between requests, or has connected and said nothing for a while
   kAny,   // whoever has just come, too
+  kOver,  // who is there beyond the limit, to be told so: it has no place to give, but to its like
 };
 
 class WaitingSessions {
@@ -58,12 +59,14 @@ class WaitingSessions {
       Session, boost::intrusive::member_hook<Session, Session::WaitingLink, &Session::waiting_link>,
       boost::intrusive::constant_time_size<false>>;
 
+  List& list_of(const Session& session);
   List& first_to_go(Waiting who);
   void count(const Session& session, int more);
 
   const runtime::TimerWheel& timers_;
   List never_asked_;  // the longest waiting first, as in the other
   List idle_;
+  List over_;                              // which are in no number
   std::atomic<uint32_t> waiting_{0};       // written by this thread alone
   std::atomic<uint32_t> waiting_idle_{0};  // of these, who has asked before; likewise
   std::atomic<uint32_t> claimed_{0};

@@ -42,6 +42,7 @@ constexpr std::array kTable = {
     Endpoint{.path = "/pooling", .aliases = {"/v1/pooling"}},
     Endpoint{.path = "/tokenize", .aliases = {"/v1/tokenize"}},
     Endpoint{.path = "/detokenize", .aliases = {"/v1/detokenize"}},
+    Endpoint{.path = "/invocations", .by_body = true},
 };
 
 bool is_called(const Endpoint& endpoint, std::string_view path) {

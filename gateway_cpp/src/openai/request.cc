@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "openai/by_body.h"
 #include "openai/json_walk.h"
 
 namespace penstock::openai {
@@ -56,7 +57,7 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 class Reader {
  public:
   Reader(const Endpoint& endpoint, std::string& body, const base::BodyElements& most)
-      : endpoint_(endpoint), body_(body), most_(most) {}
+      : endpoint_(&endpoint), body_(body), most_(most) {}
 
   base::Result<Request> read(ondemand::parser& parser) {
     if (body_.empty()) {
@@ -70,11 +71,13 @@ class Reader {
     body_.reserve(body_.size() + simdjson::SIMDJSON_PADDING);
     error_code error = parser.iterate(body_.data(), body_.size(), body_.capacity()).get(document_);
     started_ = !error;
-    if (started_) error = read_fields();
+    if (started_ && endpoint_->by_body) error = choose_by_body(document_, endpoint_, error_);
+    if (started_ && !error && !error_) error = read_fields();
     if (!error_ && error) error_ = invalid_json(error);
     if (!error_) check_presence();
     if (!error_ && over_) error_ = too_many(walker_.elements, most_, *over_);
     if (error_) return *std::move(error_);
+    request_.endpoint = endpoint_;
     return std::move(request_);
   }
 
@@ -124,13 +127,13 @@ class Reader {
   // A field that means something at this endpoint, and maybe something else at another.
   error_code read_own_field(std::string_view key, ondemand::value& value) {
     if (key.empty()) return pass_over(value);
-    if (key == endpoint_.prompt_field) return read_prompt(value);
-    if (key == "stream" && endpoint_.streams) return read_stream(value);
-    if (key == "stream_options" && endpoint_.streams) return read_stream_options(value);
+    if (key == endpoint_->prompt_field) return read_prompt(value);
+    if (key == "stream" && endpoint_->streams) return read_stream(value);
+    if (key == "stream_options" && endpoint_->streams) return read_stream_options(value);
     for (std::size_t i = 0; i < limits_.size(); ++i) {
-      if (key == endpoint_.limits[i]) return read_count(value, key, 0, limits_[i]);
+      if (key == endpoint_->limits[i]) return read_count(value, key, 0, limits_[i]);
     }
-    if (key == endpoint_.choices) return read_choices(value);
+    if (key == endpoint_->choices) return read_choices(value);
     return pass_over(value);
   }
 
@@ -258,7 +261,7 @@ class Reader {
 
   error_code read_choices(ondemand::value& value) {
     std::optional<std::uint64_t> choices;
-    const auto error = read_count(value, endpoint_.choices, 1, choices);
+    const auto error = read_count(value, endpoint_->choices, 1, choices);
     request_.choices = choices.value_or(1);
     return error;
   }
@@ -269,10 +272,10 @@ class Reader {
     if (const auto error = value.type().get(type)) return error;
     if (type == json_type::null) return pass_over(value);
     const bool is_array = type == json_type::array;
-    if (is_array && endpoint_.prompt == Prompt::kMessages) return read_messages(value);
-    has_prompt_ = endpoint_.prompt == Prompt::kText && (is_array || type == json_type::string);
+    if (is_array && endpoint_->prompt == Prompt::kMessages) return read_messages(value);
+    has_prompt_ = endpoint_->prompt == Prompt::kText && (is_array || type == json_type::string);
     if (has_prompt_) return read_texts(value);
-    error_ = wrong_type(endpoint_.prompt_field, wanted_prompt());
+    error_ = wrong_type(endpoint_->prompt_field, wanted_prompt());
     return simdjson::SUCCESS;
   }
 
@@ -281,14 +284,14 @@ class Reader {
     const std::size_t before = walker_.elements.messages;
     const auto error = pass_over(value);
     const std::size_t texts = walker_.elements.messages - before;
-    request_.prompts = endpoint_.choices.empty() ? 1 : std::max<std::uint64_t>(texts, 1);
+    request_.prompts = endpoint_->choices.empty() ? 1 : std::max<std::uint64_t>(texts, 1);
     return error;
   }
 
   error_code read_messages(ondemand::value& value) {
     ondemand::array messages;
     if (const auto error = value.get_array().get(messages)) return error;
-    const std::string field(endpoint_.prompt_field);
+    const std::string field(endpoint_->prompt_field);
     std::size_t count = 0;
     for (auto element : messages) {
       ondemand::value message;
@@ -315,13 +318,13 @@ class Reader {
   }
 
   std::string_view wanted_prompt() const {
-    return endpoint_.prompt == Prompt::kMessages ? "a non-empty array of objects"
-                                                 : "a string or an array";
+    return endpoint_->prompt == Prompt::kMessages ? "a non-empty array of objects"
+                                                  : "a string or an array";
   }
 
   void check_presence() {
-    if (!has_prompt_ && endpoint_.prompt != Prompt::kUnread) {
-      error_ = missing(endpoint_.prompt_field, wanted_prompt());
+    if (!has_prompt_ && endpoint_->prompt != Prompt::kUnread) {
+      error_ = missing(endpoint_->prompt_field, wanted_prompt());
     }
     request_.max_tokens = limits_[0] ? limits_[0] : limits_[1];
   }
@@ -351,7 +354,7 @@ class Reader {
     return base::make_error(Kind::kInvalidJson, std::move(message));
   }
 
-  const Endpoint& endpoint_;
+  const Endpoint* endpoint_;
   std::string& body_;
   ondemand::document document_;
   bool started_ = false;

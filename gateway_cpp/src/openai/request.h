@@ -18,6 +18,8 @@ enum class AnswerForm : std::uint8_t { kUnary, kStream };
 
 // A value. Views into the body are not kept.
 struct Request {
+  // What it is for, which the body may say: static, never null once it was read.
+  const Endpoint* endpoint = nullptr;
   // As the client wrote it: "deployment" or "deployment:alias"; empty: it named none.
   std::string model;
   AnswerForm form = AnswerForm::kUnary;

@@ -43,6 +43,8 @@ void RequestFlow::describe(Exchange& x) {
   x.at.wanted.adapter = x.record().adapter;
   const std::string_view session = x.session_name();
   x.at.wanted.session = session.empty() ? 0 : routing::hash_text(session);
+  const bool shares = !x.at.route.deployment->canary.empty();
+  x.at.wanted.share = shares ? routing::hash_text(x.sticky_name()) : 0;
   const std::string& body = x.large ? *x.large->text : x.ask.body;
   x.at.wanted.key = x.caller().key_id;
   x.at.wanted.body = body;

@@ -19,7 +19,7 @@ Awaitable<base::MaybeError> RequestFlow::parse_aside(Exchange& x) {
   }
   const auto job = std::exchange(x.job, nullptr);
   if (!*job->request) co_return job->request->error();
-  x.request = std::move(**job->request);
+  x.take(std::move(**job->request));
   co_return std::nullopt;
 }
 

@@ -103,13 +103,14 @@ void RequestFlow::take(Exchange& x, routing::Route route) {
   x.at.route = std::move(route);
 }
 
-// A share of the requests is another deployment's to answer, as long as it can.
+// A share of the requests is another deployment's to answer, as long as it can. One that a revision
+// of this one has is the dispatcher's to find.
 std::optional<RequestFlow::Elsewhere> RequestFlow::canary_of(const Exchange& x,
                                                              const routing::Route& named) {
-  const std::string name(
-      routing::canary_for(named.deployment->canary, routing::hash_text(x.sticky_name())));
-  if (name.empty()) return std::nullopt;
-  auto found = elsewhere(x, named, name, Way::kCanary, false);
+  const routing::CanaryWeight* weight =
+      routing::canary_for(named.deployment->canary, routing::hash_text(x.sticky_name()));
+  if (weight == nullptr || !weight->template_digest.empty()) return std::nullopt;
+  auto found = elsewhere(x, named, weight->deployment, Way::kCanary, false);
   auto* canary = std::get_if<Elsewhere>(&found);
   if (!canary || !canary->dispatcher->is_usable_for(canary->route.adapter())) return std::nullopt;
   return std::move(*canary);

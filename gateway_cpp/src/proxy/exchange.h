@@ -121,6 +121,12 @@ struct Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   RequestRecord& record() { return settlement.record; }
+  // What its body says, be it for another endpoint than its path names.
+  void take(openai::Request&& read) {
+    request = std::move(read);
+    ask.endpoint = request.endpoint;
+    record().path = request.endpoint->path;
+  }
   // For its turn, where it has to wait for one.
   std::shared_ptr<dispatch::Waker> make_waker() {
     if (!waker) waker = std::make_shared<WakeUp>(parts.io, reply.signal());

@@ -81,7 +81,7 @@ base::MaybeError RequestFlow::broken_by(const Exchange& x, const std::exception&
 base::MaybeError RequestFlow::parse(Exchange& x) {
   auto request = parts_.parser.parse(*x.ask.endpoint, x.ask.body, parts_.config.body_elements);
   if (!request) return request.error();
-  x.request = std::move(*request);
+  x.take(std::move(*request));
   return std::nullopt;
 }
 

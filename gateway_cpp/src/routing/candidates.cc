@@ -6,7 +6,9 @@
 namespace penstock::routing {
 
 bool Candidates::is_excluded(const Replica& replica) const {
-  return std::ranges::find(excluded_, &replica) != excluded_.end();
+  if (filter_.revisions != nullptr && !filter_.revisions->allows(filter_.wish, replica))
+    return true;
+  return std::ranges::find(filter_.excluded, &replica) != filter_.excluded.end();
 }
 
 bool Candidates::is_within(const Replica& replica, double factor, double share) const {

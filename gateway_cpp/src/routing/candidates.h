@@ -9,23 +9,30 @@
 #include "routing/hashing.h"
 #include "routing/preferences.h"
 #include "routing/replica_list.h"
+#include "routing/revisions.h"
 #include "routing/traits.h"
 
 namespace penstock::routing {
 
 class Candidates {
  public:
+  // What else narrows the choice.
+  struct Filter {
+    std::vector<const Replica*> excluded;
+    const Revisions* revisions = nullptr;  // null: of whatever revision
+    Revisions::Wish wish = {};
+  };
   struct Totals {
     std::uint32_t sound = 0;  // replicas that nothing speaks against
     std::uint64_t load = 0;   // calls on these
   };
   Candidates(const ReplicaList& pool, const Preferences& preferences, const Totals& totals,
-             const Traits& traits, std::vector<const Replica*> excluded, Random& random)
+             const Traits& traits, const Filter& filter, Random& random)
       : pool_(pool),
         preferences_(preferences),
         totals_(totals),
         traits_(traits),
-        excluded_(std::move(excluded)),
+        filter_(filter),
         random_(random) {}
 
   const ReplicaList& pool() const { return pool_; }
@@ -54,7 +61,7 @@ class Candidates {
   const Preferences& preferences_;
   const Totals& totals_;
   const Traits& traits_;
-  std::vector<const Replica*> excluded_;
+  const Filter& filter_;
   Random& random_;
 };
 

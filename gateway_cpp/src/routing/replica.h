@@ -57,6 +57,7 @@ class Replica {
   const LoadReport& reported() const { return reported_; }  // the newest; all zero before the first
 
   const Standing& standing() const { return standing_; }
+  std::uint32_t revision() const { return revision_; }  // its set's number of it
   std::uint32_t serial() const { return serial_; }  // tells the replicas of one set apart for good
   std::uint32_t limit() const { return limit_; }    // calls of all gateways; 0: none
   std::uint32_t share_tenths() const { return slow_start_.tenths(); }
@@ -90,6 +91,7 @@ class Replica {
   const std::uint64_t id_hash_;
   const std::uint32_t serial_;
   ReplicaRoute route_;
+  std::uint32_t revision_ = 0;
   bool listed_ = false;  // in the set
   std::size_t member_at_ = 0;
   std::size_t pool_at_[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};  // in the set's pools

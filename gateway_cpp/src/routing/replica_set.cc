@@ -27,6 +27,7 @@ std::shared_ptr<Replica> ReplicaSet::reserve(const Traits& traits, base::SteadyT
   wake(now);
   Replica* chosen = choose(traits);
   if (chosen == nullptr) return nullptr;
+  if (revisions_.matter()) revisions_.remember(traits.session, chosen->revision());
   ++chosen->own_;
   ++chosen->unseen_;
   chosen->progress_.sent(now);
@@ -36,12 +37,33 @@ std::shared_ptr<Replica> ReplicaSet::reserve(const Traits& traits, base::SteadyT
 }
 
 Replica* ReplicaSet::choose(const Traits& traits) {
-  std::vector<const Replica*> excluded = resolve(traits.excluded);
+  Candidates::Filter filter{.excluded = resolve(traits.excluded)};
+  return revisions_.matter() ? choose_of_revision(traits, filter) : choose_among(traits, filter);
+}
+
+// One without room is waited for by those that can wait, and by nobody else.
+Replica* ReplicaSet::choose_of_revision(const Traits& traits, Candidates::Filter& filter) {
+  const auto excluded = [&filter](std::uint32_t revision) {
+    return static_cast<std::uint32_t>(std::ranges::count_if(filter.excluded, [=](const auto* one) {
+      return one->revision() == revision && one->standing().sound;
+    }));
+  };
+  filter.wish = revisions_.wish(traits, excluded);
+  if (filter.wish) {
+    filter.revisions = &revisions_;
+    Replica* chosen =
+        revisions_.may_be_called(filter.wish) ? choose_among(traits, filter) : nullptr;
+    if (chosen != nullptr || (filter.wish.firm && traits.patient)) return chosen;
+    filter.revisions = nullptr;
+  }
+  return choose_among(traits, filter);
+}
+
+Replica* ReplicaSet::choose_among(const Traits& traits, const Candidates::Filter& filter) {
   const auto sound_ones = std::ranges::count_if(
-      excluded, [](const Replica* replica) { return replica->standing().sound; });
+      filter.excluded, [](const Replica* replica) { return replica->standing().sound; });
   const bool any_sound = totals_.sound > static_cast<std::uint64_t>(sound_ones);
-  const Candidates candidates(callable_, preferences_, totals_, traits, std::move(excluded),
-                              random_);
+  const Candidates candidates(callable_, preferences_, totals_, traits, filter, random_);
   if (!any_sound) return better_of_two(spare_, candidates);
   const bool mixed = adapting_.size() > 0 && adapting_.size() < callable_.size();
   return mixed && !traits.adapter.empty() ? choose_adapting(candidates)
@@ -169,6 +191,7 @@ void ReplicaSet::settle(Replica& replica, base::SteadyTime now) {
   }
   if (is == was) return;
   replica.standing_ = is;
+  revisions_.note(replica.revision_, was, is);
   counts_.ready += is.ready - was.ready;
   counts_.starting += is.starting - was.starting;
   counts_.under_pressure += is.pressured - was.pressured;

@@ -21,6 +21,7 @@
 #include "routing/preferences.h"
 #include "routing/replica.h"
 #include "routing/replica_list.h"
+#include "routing/revisions.h"
 #include "routing/route_snapshot.h"
 #include "routing/traits.h"
 
@@ -37,7 +38,8 @@ class ReplicaSet {
   void follow(const DeploymentRoute& route, std::span<const ReplicaRoute> replicas,
               base::SteadyTime now);
 
-  // Chooses a replica and counts one call on it; null: nobody has room for it.
+  // Chooses a replica and counts one call on it; null: nobody has room for it, or none of the
+  // revision that it can wait for.
   std::shared_ptr<Replica> reserve(const Traits& traits, base::SteadyTime now);
   // The call has ended. Exactly once for each reserve(), also after the replica left the set.
   void release(Replica& replica, base::SteadyTime now);
@@ -54,6 +56,8 @@ class ReplicaSet {
   // since the last call it may have made room.
   bool advance(base::SteadyTime now);
 
+  // Whether requests may have to go to replicas of one revision.
+  bool minds_revisions() const { return revisions_.matter(); }
   Counts counts() const;
   std::vector<Doubt> doubts(base::SteadyTime now) const;
   const Ejections& ejections() const { return ejections_; }
@@ -75,6 +79,7 @@ class ReplicaSet {
   using Address = std::pair<std::string, std::string>;  // id and address
 
   bool take_up(std::span<const ReplicaRoute> replicas);
+  void follow_revision(Replica& replica);
   bool drop_unlisted(std::span<const ReplicaRoute> replicas, base::SteadyTime now);
   ById::iterator add(const ReplicaRoute& route);
   void remove(Replica& replica, base::SteadyTime now);
@@ -82,6 +87,8 @@ class ReplicaSet {
   Nearness nearness(const ReplicaRoute& route) const;
 
   Replica* choose(const Traits& traits);
+  Replica* choose_of_revision(const Traits& traits, Candidates::Filter& filter);
+  Replica* choose_among(const Traits& traits, const Candidates::Filter& filter);
   Replica* choose_adapting(const Candidates& candidates);
   std::vector<const Replica*> resolve(std::span<const ReplicaId> ids) const;
   std::uint32_t with_room() const;
@@ -110,6 +117,7 @@ class ReplicaSet {
   ReplicaList spare_{ReplicaList::Slot::kSpare};
   ReplicaList adapting_{ReplicaList::Slot::kAdapting};
   Preferences preferences_;
+  Revisions revisions_;
   Counts counts_;
   std::uint32_t slotted_ = 0;  // that report slots for adapters, of the ready ones
   Candidates::Totals totals_;

@@ -11,6 +11,7 @@ void ReplicaSet::follow(const DeploymentRoute& route, std::span<const ReplicaRou
                         base::SteadyTime now) {
   wake(now);
   limits_ = route.limits;
+  revisions_.follow(route);
   const bool fewer = drop_unlisted(replicas, now);
   const bool more = take_up(replicas);
   const bool other_policy = route.selection_policy != policy_name_;
@@ -21,6 +22,7 @@ void ReplicaSet::follow(const DeploymentRoute& route, std::span<const ReplicaRou
   }
   if (fewer || more || other_policy) policy_->follow(members_);
   for (const auto& member : members_) {
+    revisions_.listed(*member);
     touch(*member, now);
     if (other_policy) policy_->update(*member);
   }
@@ -55,10 +57,18 @@ bool ReplicaSet::take_up(std::span<const ReplicaRoute> replicas) {
       const bool in_zone = !place_.zone.empty() && route.zone == place_.zone;
       more = std::exchange(replica.in_zone_, in_zone) != in_zone || more;
       learn(replica);
+      follow_revision(replica);
     }
     more = more || is_new;
   }
   return more;
+}
+
+void ReplicaSet::follow_revision(Replica& replica) {
+  const std::uint32_t revision = revisions_.number_of(replica.route_.template_digest);
+  if (replica.revision_ != 0) revisions_.note(replica.revision_, replica.standing_, {});
+  replica.revision_ = revision;
+  revisions_.note(revision, {}, replica.standing_);
 }
 
 ReplicaSet::ById::iterator ReplicaSet::add(const ReplicaRoute& route) {

@@ -59,10 +59,11 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
-// A share of a deployment's requests that another deployment answers.
+// A share of a deployment's requests that another deployment answers, or one revision of its own.
 struct CanaryWeight {
   std::string deployment;
-  std::uint32_t permille = 0;  // thousandths
+  std::uint32_t permille = 0;        // thousandths
+  std::string template_digest = {};  // of the deployment's own replicas; empty: another deployment
   bool operator==(const CanaryWeight&) const = default;
 };
 
@@ -126,6 +127,7 @@ struct DeploymentRoute {
   base::WallTime expected_ready_at = {};    // where it is loading; the epoch: not known
   std::vector<std::string> endpoints = {};  // paths that it serves; empty: not known
   std::string selection_policy = {};        // by name, see policy.h; empty: power_of_two
+  bool keeps_sessions = false;              // at the revision that they began with
   std::vector<CanaryWeight> canary = {};
   std::string base_family = {};  // which adapters fit; empty: not known, and none does
   std::vector<Ladder> ladders = {};
@@ -154,7 +156,15 @@ struct ReplicaRoute {
   std::string node = {};              // machine that it runs on; empty: not known
   std::string zone = {};              // of that machine; empty: not known
   bool own_token = false;             // it asks its callers for a token of its own
+  std::string template_digest = {};   // of what it runs; empty: not known
   bool operator==(const ReplicaRoute&) const = default;
+};
+
+// A machine whose agent reports accelerators that its driver reaches no more.
+struct LostAccelerators {
+  std::string node;
+  std::string detail = {};  // for a person: which
+  bool operator==(const LostAccelerators&) const = default;
 };
 
 struct RouteSnapshot {
@@ -164,6 +174,7 @@ struct RouteSnapshot {
   std::vector<AdapterVersion> adapters = {};  // all that may be named; none: an older head's, maybe
   std::vector<std::string> ended_keys = {};   // ids: what they have under way ends
   std::string comparer = {};  // host:port of who compares shadows' answers; empty: nobody does
+  std::vector<LostAccelerators> lost_accelerators = {};
   bool operator==(const RouteSnapshot&) const = default;
 };
 

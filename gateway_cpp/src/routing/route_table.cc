@@ -63,7 +63,8 @@ Routes::Routes(const RouteSnapshot& snapshot)
       versions_(snapshot.adapters),
       replicas_(snapshot.replicas.size()),
       ended_keys_(snapshot.ended_keys.begin(), snapshot.ended_keys.end()),
-      comparer_(snapshot.comparer) {
+      comparer_(snapshot.comparer),
+      lost_accelerators_(snapshot.lost_accelerators) {
   for (const DeploymentRoute& route : snapshot.deployments) {
     deployments_[route.name] = std::make_shared<const DeploymentRoute>(route);
   }
@@ -161,6 +162,11 @@ std::optional<Routes::Named> Routes::find_version(std::string_view model) const 
   const SharedVersion* version = versions_.find(model.substr(colon + 1), *deployment->second);
   if (version == nullptr) return std::nullopt;
   return Named{&deployment->second, nullptr, version};
+}
+
+std::string_view Routes::lost_accelerators(std::string_view node) const {
+  const auto found = std::ranges::find(lost_accelerators_, node, &LostAccelerators::node);
+  return found == lost_accelerators_.end() ? std::string_view() : found->detail;
 }
 
 base::Result<Route> Routes::resolve(std::string_view model, std::string_view sticky) const {

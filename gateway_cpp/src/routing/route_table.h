@@ -64,6 +64,8 @@ class Routes {
   bool is_ended(std::string_view key_id) const { return ended_keys_.contains(key_id); }
   // host:port of who compares shadows' answers; empty: nobody does.
   const std::string& comparer() const { return comparer_; }
+  // Which accelerators the agent of that machine reports as lost; empty: none.
+  std::string_view lost_accelerators(std::string_view node) const;
   // Replicas in the routes, of all deployments.
   std::size_t replicas() const { return replicas_; }
 
@@ -114,6 +116,7 @@ class Routes {
   std::size_t replicas_ = 0;
   std::set<std::string, std::less<>> ended_keys_;
   std::string comparer_;
+  std::vector<LostAccelerators> lost_accelerators_;
   std::vector<std::string> joined_;      // "deployment:alias", which the index refers to
   std::vector<SharedVersion> of_alias_;  // one for each share of each alias; null: not to be used
   std::unordered_map<std::string_view, Named> by_name_;

@@ -33,6 +33,9 @@ class Resume:
 BEFORE_ALL: Final = -(1 << 31)
 """The priority of the replica's own requests, lower and so earlier than any client's."""
 
+BEHIND_ALL: Final = (1 << 31) - 1
+"""Of those that can wait until no client does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from penstock.control.node_agent.devices import DeviceFacts, NodeResourcesReader, NoDevices
 from penstock.v1 import nodes_pb2
 
@@ -48,6 +50,25 @@ def test_a_driver_that_stutters_takes_nobody_its_devices() -> None:
     before = reader.read()
     library.stutters = True
     assert reader.read() == before
+
+
+def test_one_that_is_no_longer_there_is_told_as_lost_until_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    library = Library()
+    reader = NodeResourcesReader(machine, library)
+    reader.read()
+    both = library.found
+    library.found = both[1:]
+    for _ in range(2):
+        told = reader.read()
+        assert [(each.uuid, each.lost) for each in told.devices] == [
+            ("GPU-0", True),
+            ("GPU-1", False),
+        ]
+    assert caplog.messages == ["accelerator 0 is lost: NVIDIA H200 GPU-0"]
+    library.found = both
+    assert not any(each.lost for each in reader.read().devices)
 
 
 def test_a_machine_without_a_library_tells_what_it_is_otherwise_known_to_have() -> None:

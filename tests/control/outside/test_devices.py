@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from penstock.control.node_agent.devices import DeviceFacts, NoDevices
 from penstock.control.outside.devices import Nvml
+from tests.fakes.nvml import nvml_in
 
 GIB = 1 << 30
-SOURCE = Path(__file__).parents[2] / "fakes" / "nvml.c"
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> str:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    assert compiler, "building Penstock needs a C compiler, and so does this test"
-    built = tmp_path_factory.mktemp("nvml") / "libnvidia-ml.so.1"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", built, SOURCE], check=True)
-    return str(built)
+    return str(nvml_in(tmp_path_factory.mktemp("nvml")))
 
 
 def test_every_device_is_told_with_its_memory(library: str) -> None:
@@ -29,6 +23,17 @@ def test_every_device_is_told_with_its_memory(library: str) -> None:
         DeviceFacts(0, "GPU-0", "NVIDIA H200", 150 * GIB, 1 * GIB),
         DeviceFacts(1, "GPU-1", "NVIDIA H200", 150 * GIB, 2 * GIB),
     ]
+
+
+def test_one_that_is_lost_is_not_told_with_the_others(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = tmp_path / "lost"
+    monkeypatch.setenv("FAKE_NVML_LOST", str(lost))
+    nvml = Nvml(library)
+    assert len(nvml.devices()) == 2
+    lost.touch()
+    assert [device.uuid for device in nvml.devices()] == ["GPU-0"]
 
 
 def test_a_driver_that_does_not_answer_is_told_with_its_status(

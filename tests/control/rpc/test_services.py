@@ -33,7 +33,13 @@ from penstock.control.state.fleet.replica import FailedAdapter, ReplicaAddress, 
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.rollout.template import Template, template_digest
 from penstock.control.state.routing.degrading import degrading
-from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.routing.limits import (
+    Canary,
+    Limits,
+    SelectionPolicy,
+    SessionAffinity,
+    Sharing,
+)
 from penstock.control.state.tenancy.prices import Prices
 from penstock.control.state.tenancy.spend import Budgets, Spending
 from penstock.control.store.adapters.content import AdapterContents
@@ -46,7 +52,7 @@ from tests.fakes.control_values import MINI, NOON, PATIENCE, UID, node, spec
 
 LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9)
 SHIPPED = Path("replica/penstock/replica/default_model/weights/adapters/pirate")
-SHARING = Sharing(SelectionPolicy.SESSION, (Canary("next", 50),))
+SHARING = Sharing(SelectionPolicy.SESSION, (Canary("next", 50),), SessionAffinity.REVISION)
 
 
 class NoPinger:
@@ -236,6 +242,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert (limits.max_completion_tokens, limits.max_n) == (7, 8)
     assert limits.progress_deadline_ms == 9
     assert deployment.selection_policy == "session"
+    assert deployment.session_affinity == "revision"
     assert [(c.deployment, c.permille) for c in deployment.canary] == [("next", 50)]
     ladders = [(each.reason, list(each.rungs)) for each in deployment.ladders]
     assert ladders == [("", ["trim", "fallback:next"]), ("budget", [])]

@@ -9,7 +9,13 @@ import pytest
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.command import ADVICE
 from penstock.control.state.fleet.liveness import Liveness, ObservedNode
-from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
+from penstock.control.state.fleet.replica import (
+    Device,
+    Evidence,
+    NodeState,
+    ReplicaState,
+    Resources,
+)
 from penstock.control.state.problems import (
     LONGEST_TEXT,
     HeadHealth,
@@ -71,6 +77,14 @@ def test_a_drained_node_is_told_and_so_is_how_to_undo_it() -> None:
     problem = one(GOOD.with_node(replace(node(), draining=True)))
     assert problem.kind is ProblemKind.NODE_DRAINED
     assert "1 are still on it; `penstock drain n1 --undo`" in problem.text
+
+
+def test_a_node_that_has_lost_an_accelerator_is_told_with_which() -> None:
+    devices = (Device("GPU-0", "H200", lost=True), Device("GPU-1", "H200"))
+    facts = replace(node().facts, resources=Resources(devices=devices))
+    problem = one(GOOD.with_node(replace(node(), facts=facts)))
+    assert (problem.kind, problem.subject) == (ProblemKind.ACCELERATOR_LOST, "node n1")
+    assert problem.text.endswith("H200 GPU-0")
 
 
 def test_what_waits_for_a_drained_node_says_so() -> None:

@@ -14,6 +14,8 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   auto& canary = *wire.mutable_deployments(0)->add_canary();
   canary.set_deployment("mini-next");
   canary.set_permille(50);
+  canary.set_template_digest("digest-2");
+  wire.mutable_deployments(0)->set_session_affinity("revision");
   wire.mutable_deployments(0)->set_generation(7);
   wire.mutable_deployments(0)->set_uid("uid-1");
   wire.mutable_deployments(0)->set_availability(penstock::v1::AVAILABILITY_LOADING);
@@ -24,6 +26,7 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   wire.mutable_replicas(0)->set_node("node-1");
   wire.mutable_replicas(0)->set_zone("zone-1");
   wire.mutable_replicas(0)->set_own_token(true);
+  wire.mutable_replicas(0)->set_template_digest("digest-1");
   const routing::RouteSnapshot expected{
       .version = 9,
       .deployments = {{.name = "mini",
@@ -39,7 +42,8 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                        .expected_ready_at = base::WallTime(std::chrono::milliseconds(8)),
                        .endpoints = {"/v1/completions"},
                        .selection_policy = "session",
-                       .canary = {{"mini-next", 50}}}},
+                       .keeps_sessions = true,
+                       .canary = {{"mini-next", 50, "digest-2"}}}},
       .replicas = {{.id = {"mini-1"},
                     .deployment = "mini",
                     .address = "127.0.0.1:1",
@@ -49,7 +53,8 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                     .deployment_uid = "uid-1",
                     .node = "node-1",
                     .zone = "zone-1",
-                    .own_token = true}}};
+                    .own_token = true,
+                    .template_digest = "digest-1"}}};
   EXPECT_EQ(from_proto(wire), expected);
 }
 

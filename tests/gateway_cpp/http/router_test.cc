@@ -21,8 +21,8 @@ TEST(Router, FindsEveryEndpoint) {
   EXPECT_EQ(page_of("GET", "/ready"), Page::kReadyz);
   EXPECT_EQ(page_of("GET", "/startupz"), Page::kStartupz);
   EXPECT_EQ(page_of("GET", "/health"), Page::kHealth);
-  EXPECT_EQ(page_of("GET", "/ping"), Page::kHealth);
-  EXPECT_EQ(page_of("POST", "/ping"), Page::kHealth);
+  EXPECT_EQ(page_of("GET", "/ping"), Page::kPing);
+  EXPECT_EQ(page_of("POST", "/ping"), Page::kPing);
   EXPECT_EQ(page_of("GET", "/version"), Page::kVersion);
   EXPECT_EQ(page_of("GET", "/metrics"), Page::kMetrics);
   EXPECT_EQ(page_of("HEAD", "/livez"), Page::kLivez);

@@ -150,10 +150,13 @@ class SessionTest : public testing::Test {
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{parts_, shadows_};
   RequestIds ids_;
-  StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(), [this] {
-                       if (broken_) throw std::runtime_error("broken");
-                       return control_plane::SubscriptionState();
-                     }};
+  StatusPages pages_{
+      parts_, routes_.routes(), routes_.dispatch(),
+      [this] {
+        if (broken_) throw std::runtime_error("broken");
+        return control_plane::SubscriptionState();
+      },
+      [](const auto& /*replicas*/) { return std::vector<control_plane::DeepAnswer>(); }};
   MachineName machine_{"", full_machine_name};
   Doors doors_{config_, machine_};
   WaitingSessions waiting_{timers_};

@@ -334,13 +334,17 @@ TEST_F(SessionTest, EndsEverythingWhenItIsToldTo) {
   EXPECT_TRUE(call().cancelled);
 }
 
-TEST_F(SessionTest, TellsAnUnwelcomeClientWhy) {
-  client_.close();
-  client_ = Tcp::socket(loop_.io());
-  connect(Welcome::kNo);
-  send("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n");
-  ASSERT_TRUE(sees_the_end());
-  EXPECT_TRUE(got_.starts_with("HTTP/1.1 503"));
+TEST_F(SessionTest, TellsAnUnwelcomeClientWhyAndWhetherItLivesIfThatIsWhatItAsks) {
+  for (const auto& [path, status] : {std::pair("/v1/models", "503"), {"/ping", "200"}}) {
+    client_.close();
+    client_ = Tcp::socket(loop_.io());
+    got_.clear();
+    closed_ = false;
+    connect(Welcome::kNo);
+    send("GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    ASSERT_TRUE(sees_the_end());
+    EXPECT_TRUE(got_.starts_with("HTTP/1.1 " + std::string(status))) << got_;
+  }
 }
 
 TEST_F(SessionTest, AnswersHeadWithoutABodyAndOptionsForBrowsers) {

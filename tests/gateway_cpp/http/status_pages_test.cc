@@ -41,19 +41,48 @@ class StatusPagesTest : public testing::Test {
   dispatch::BelievedRoutes routes_{clock_};
   control_plane::SubscriptionState subscription_;
   admission::UsageBook usage_;
-  const base::GatewayConfig config_;
+  const base::GatewayConfig config_ = [] {
+    base::GatewayConfig config;
+    config.node = "m1";
+    return config;
+  }();
   Shadows shadows_{config_, "instance"};
   const proxy::GatewayParts parts_{clock_,   log_.log(),    config_,         metrics_,
                                    state_,   suspects_,     routes_.table(), routes_.dispatchers(),
                                    tenants_, usage_,        bodies_,         bodies_,
                                    aside_,   shadows_.book, shadows_.kept,   shadows_.client};
-  StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(),
-                     [this] { return subscription_; }};
+  StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(), [this] { return subscription_; },
+                     [this](const auto& replicas) {
+                       asked_ = replicas;
+                       return std::vector<control_plane::DeepAnswer>(replicas.size(), answer_);
+                     }};
+  std::vector<control_plane::DeepTarget> asked_;
+  control_plane::DeepAnswer answer_;
 };
 
 TEST_F(StatusPagesTest, AreLiveWhateverHappens) {
   state_.draining = true;
   EXPECT_EQ(pages_.live().status, 200U);
+  EXPECT_EQ(pages_.ping().status, 200U);
+}
+
+TEST_F(StatusPagesTest, AreNotAliveWhileAnAcceleratorOfTheMachineIsLost) {
+  const auto lose = [&](std::vector<routing::LostAccelerators> lost) {
+    routes_.replace(
+        {.version = 7, .deployments = {}, .replicas = {}, .lost_accelerators = std::move(lost)});
+  };
+  subscription_.source = control_plane::RouteSource::kControl;
+  lose({{"m2", "NVIDIA H200 GPU-1"}});
+  EXPECT_EQ(pages_.ping().status, 200U);
+  lose({{"m1", "NVIDIA H200 GPU-0"}, {"m2", "NVIDIA H200 GPU-1"}});
+  const auto lost = pages_.ping();
+  EXPECT_EQ(lost.status, 503U);
+  EXPECT_NE(lost.body.find("accelerator_lost"), std::string::npos) << lost.body;
+  EXPECT_NE(lost.body.find("NVIDIA H200 GPU-0"), std::string::npos) << lost.body;
+  EXPECT_EQ(lost.body.find("GPU-1"), std::string::npos) << lost.body;
+  EXPECT_EQ(pages_.live().status, 200U);
+  subscription_.source = control_plane::RouteSource::kDisk;  // of before this start
+  EXPECT_EQ(pages_.ping().status, 200U);
 }
 
 TEST_F(StatusPagesTest, AreNotReadyWithoutASnapshot) { expect_not_ready("no_snapshot"); }
@@ -117,7 +146,8 @@ TEST_F(StatusPagesTest, AreDeeplyWellWhenEveryDeploymentHasAReplicaToSendTo) {
   const auto page = pages_.deep_health(&everything_);
   EXPECT_EQ(page.status, 200U);
   EXPECT_EQ(page.body, R"({"status":"well","deployments":[{"id":"mini","status":"serving",)"
-                       R"("replicas":2,"serving":1}],"snapshot_version":7,)"
+                       R"("replicas":2,"serving":1,"checks":[{"replica":"r2","ok":null}]}],)"
+                       R"("snapshot_version":7,)"
                        R"("snapshot_source":"none","control_connected":false})");
 }
 
@@ -132,13 +162,52 @@ TEST_F(StatusPagesTest, AreNotDeeplyWellWhileOneDeploymentHasNoReplica) {
   };
   const auto lost = page_when(base::Availability::kServing);
   EXPECT_EQ(lost.status, 503U);
-  EXPECT_NE(lost.body.find(R"({"id":"other","status":"no_replica","replicas":0,"serving":0})"),
+  EXPECT_NE(lost.body.find(
+                R"({"id":"other","status":"no_replica","replicas":0,"serving":0,"checks":[]})"),
             std::string::npos)
       << lost.body;
   EXPECT_EQ(page_when(base::Availability::kLoading).status, 503U);
   EXPECT_EQ(page_when(base::Availability::kFailed).status, 503U);
   EXPECT_EQ(page_when(base::Availability::kScaledToZero).status, 200U);
   EXPECT_EQ(pages_.ready().status, 200U);
+}
+
+TEST_F(StatusPagesTest, TellWhatReplicasLastAnsweredAndAreNotWellWhereAllOfADeploymentFail) {
+  announce({routing::replica("r1", "mini")});
+  clock_.advance(std::chrono::seconds(10));
+  answer_ = {control_plane::DeepAnswer::Verdict::kWell, "", std::chrono::milliseconds(12),
+             clock_.steady_now() - std::chrono::seconds(3)};
+  const auto well = pages_.deep_health(&everything_);
+  EXPECT_EQ(well.status, 200U);
+  EXPECT_NE(
+      well.body.find(R"("checks":[{"replica":"r1","ok":true,"latency_ms":12,"age_ms":3000}])"),
+      std::string::npos)
+      << well.body;
+  answer_.verdict = control_plane::DeepAnswer::Verdict::kUnwell;
+  answer_.detail = "no tokens";
+  const auto unwell = pages_.deep_health(&everything_);
+  EXPECT_EQ(unwell.status, 503U);
+  EXPECT_NE(unwell.body.find(R"("status":"unwell")"), std::string::npos) << unwell.body;
+  EXPECT_NE(unwell.body.find(R"("detail":"no tokens")"), std::string::npos) << unwell.body;
+  EXPECT_EQ(pages_.deep_health(nullptr).status, 503U);
+  EXPECT_EQ(pages_.deep_health(nullptr).body.find("r1"), std::string::npos);
+}
+
+TEST_F(StatusPagesTest, AskNoProviderAndNobodyWhoIsNotReady) {
+  auto managed = routing::deployment("bought");
+  managed.managed = true;
+  routes_.replace({.version = 7,
+                   .deployments = {managed, routing::deployment("mini")},
+                   .replicas = {routing::replica("p1", "bought"), routing::replica("r1", "mini"),
+                                routing::replica("r2", "mini", routing::ReplicaState::kStarting)}});
+  const auto page = pages_.deep_health(&everything_);
+  EXPECT_EQ(page.status, 200U);
+  ASSERT_EQ(asked_.size(), 1U);
+  EXPECT_EQ(asked_[0].replica_id, "r1");
+  EXPECT_NE(page.body.find(R"({"id":"bought","status":"serving","replicas":1,"serving":1,)"
+                           R"("checks":[]})"),
+            std::string::npos)
+      << page.body;
 }
 
 TEST_F(StatusPagesTest, TellOfNoDeploymentThatTheViewerMayNotUse) {

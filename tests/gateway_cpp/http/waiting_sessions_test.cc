@@ -15,9 +15,9 @@ const std::string kAsk = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
 class WaitingSessionsTest : public SessionTest {
  protected:
   // A client that has said nothing yet; its session waits.
-  Tcp::socket newcomer() {
+  Tcp::socket newcomer(Welcome welcome = Welcome::kYes) {
     Tcp::socket client(loop_.io());
-    connect(client);
+    connect(client, welcome);
     loop_.poll();
     return client;
   }
@@ -46,6 +46,19 @@ TEST_F(WaitingSessionsTest, LetAnIdleOneGoBeforeOnesThatHaveJustCome) {
   ASSERT_TRUE(waiting_.make_room(Waiting::kAny)) << "where nobody is idle";
   EXPECT_TRUE(ends(young));
   EXPECT_FALSE(waiting_.make_room(Waiting::kAny));
+}
+
+TEST_F(WaitingSessionsTest, LetThoseBeyondTheLimitGoForTheirLikeAlone) {
+  Tcp::socket over = newcomer(Welcome::kNo);
+  Tcp::socket another = newcomer(Welcome::kNo);
+  pass(std::chrono::milliseconds(1200));
+  ASSERT_TRUE(waiting_.make_room(Waiting::kAny));
+  EXPECT_TRUE(ends(client_));
+  EXPECT_FALSE(waiting_.make_room(Waiting::kAny));
+  EXPECT_FALSE(waiting_.claim(Waiting::kAny));
+  ASSERT_TRUE(waiting_.make_room(Waiting::kOver));
+  EXPECT_TRUE(ends(over));
+  EXPECT_TRUE(is_open(another));
 }
 
 TEST_F(WaitingSessionsTest, LetTheLongSilentGoFirst) {

@@ -28,6 +28,7 @@ from penstock.replica.values import (
     LoadFigures,
 )
 from tests.fakes.sinks import write
+from tests.fakes.waiting import until
 
 _PATIENCE = Patience(idle=0.01, busy=60)
 
@@ -156,6 +157,26 @@ async def test_a_deep_check_goes_before_all_that_waits() -> None:
     engine = FakeEngine((Finished(1, 5),))
     await Health(engine, "m").deep()
     assert engine.calls[0].priority < -1_000_000
+
+
+async def test_a_deep_check_behind_all_calls_is_one_for_all_who_ask_for_it_at_a_time() -> None:
+    engine = FakeEngine((Finished(1, 5),))
+    health = Health(engine, "m")
+    verdicts = await asyncio.gather(*(health.deep_behind() for _ in range(5)))
+    assert all(verdict.ok for verdict in verdicts)
+    assert [call.priority > 1_000_000 for call in engine.calls] == [True]
+
+
+async def test_a_deep_check_does_not_wait_for_one_behind_all_calls() -> None:
+    engine = FakeEngine(("waits",))
+    health = Health(engine, "m", patience=60)
+    behind, before = (
+        asyncio.ensure_future(health.deep_behind()),
+        asyncio.ensure_future(health.deep()),
+    )
+    await until(lambda: len(engine.calls) == 2, "both are asked", seconds=20)
+    behind.cancel()
+    before.cancel()
 
 
 async def test_an_engine_whose_probe_does_not_return_hangs() -> None:

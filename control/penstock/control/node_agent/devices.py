@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from penstock.control.declared.messages import message_of
@@ -29,13 +29,14 @@ class DeviceFacts:
     name: str
     memory_bytes: int
     memory_used_bytes: int  # now, by whichever process
+    lost: bool = False  # it was there: the rest is as it was last seen
 
 
 class DeviceLibrary(Protocol):
     """Knows the accelerators of a machine."""
 
     def devices(self) -> Sequence[DeviceFacts]:
-        """Every one of them. Raises `NoDevices`."""
+        """Every one that can be reached. Raises `NoDevices`."""
 
 
 class NodeResourcesReader:
@@ -46,12 +47,13 @@ class NodeResourcesReader:
     ) -> None:
         self._machine = machine
         self._library = library
-        self._last: Sequence[DeviceFacts] = ()
+        self._last: Mapping[str, DeviceFacts] = {}  # by uuid
         self._told = ""
 
     def read(self) -> nodes_pb2.NodeResources:
         """What there is now. Devices that cannot be asked are told as they were last seen: a
-        driver that stutters takes no replica its devices."""
+        driver that stutters takes no replica its devices. One that was there and is not among the
+        others any more is told as lost."""
         resources = self._machine()
         resources.devices.extend(message_of(nodes_pb2.Device, each) for each in self._devices())
         if resources.devices:
@@ -62,9 +64,16 @@ class NodeResourcesReader:
         if self._library is None:
             return ()
         try:
-            self._last = self._library.devices()
+            self._last = self._with_lost({each.uuid: each for each in self._library.devices()})
         except NoDevices as error:
             if str(error) != self._told:  # once for each reason
                 self._told = str(error)
                 log.error("the accelerators cannot be asked: %s", error)
-        return self._last
+        return sorted(self._last.values(), key=lambda each: each.index)
+
+    def _with_lost(self, found: Mapping[str, DeviceFacts]) -> Mapping[str, DeviceFacts]:
+        lost = {u: replace(each, lost=True) for u, each in self._last.items() if u not in found}
+        for uuid, each in lost.items():
+            if not self._last[uuid].lost:
+                log.error("accelerator %d is lost: %s %s", each.index, each.name, uuid)
+        return {**lost, **found}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from penstock.control.node_agent.devices import DeviceFacts, DeviceLibrary, NoDevices
@@ -17,6 +18,7 @@ log = logging.getLogger(__name__)
 
 LIBRARY = "libnvidia-ml.so.1"
 TEXT_BYTES = 96
+GPU_IS_LOST = 15  # nvmlReturn_t: it fell off the bus, or the driver cannot reach it otherwise
 
 
 class _Memory(ctypes.Structure):
@@ -27,6 +29,10 @@ class _Memory(ctypes.Structure):
         ("free", ctypes.c_ulonglong),
         ("used", ctypes.c_ulonglong),
     )
+
+
+class _Lost(NoDevices):
+    """One accelerator cannot be reached; the others can."""
 
 
 class Nvml:
@@ -40,10 +46,15 @@ class Nvml:
         self._call("nvmlInit_v2")
 
     def devices(self) -> Sequence[DeviceFacts]:
-        """Every accelerator, with its memory of this moment. Raises `NoDevices`."""
+        """Every accelerator but those that are lost, with its memory of this moment. Raises
+        `NoDevices`."""
         count = ctypes.c_uint()
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        return [self._device(index) for index in range(count.value)]
+        found = []
+        for index in range(count.value):
+            with suppress(_Lost):
+                found.append(self._device(index))
+        return found
 
     def _device(self, index: int) -> DeviceFacts:
         handle = ctypes.c_void_p()
@@ -69,7 +80,8 @@ class Nvml:
         except AttributeError as error:
             raise NoDevices(f"this driver's NVML has no {function}: it is too old") from error
         if status != 0:
-            raise NoDevices(f"{function} says {status}: `nvidia-smi` may tell more")
+            kind = _Lost if status == GPU_IS_LOST else NoDevices
+            raise kind(f"{function} says {status}: `nvidia-smi` may tell more")
 
 
 def open_devices() -> DeviceLibrary | None:

@@ -15,6 +15,7 @@ from penstock.control.rpc.wire import cluster_stamp, milliseconds, moment
 from penstock.control.state.cluster import DeploymentCounts, GatewayReport
 from penstock.control.state.fleet.replica import ReplicaState
 from penstock.control.state.rollout.availability import Availability
+from penstock.control.state.routing.limits import SessionAffinity
 from penstock.control.state.routing.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
 from penstock.control.state.routing.suspects import EngineDeath, EngineEnd, Suspect
 from penstock.control.state.tenancy.spend import NANO
@@ -34,6 +35,7 @@ _AVAILABILITIES = {
     Availability.SCALED_TO_ZERO: routes_pb2.AVAILABILITY_SCALED_TO_ZERO,
     Availability.FAILED: routes_pb2.AVAILABILITY_FAILED,
 }
+_AFFINITIES = {SessionAffinity.NONE: "", SessionAffinity.REVISION: "revision"}
 _ENDS = {
     EngineEnd.CRASHED: routes_pb2.ENGINE_END_CRASHED,
     EngineEnd.KILLED: routes_pb2.ENGINE_END_KILLED,
@@ -103,6 +105,9 @@ class RouteEncoder:
                 *map(recording_rule, routes.recordings),
             ],
             comparer_address=routes.comparer_address,
+            lost_accelerators=[
+                message_of(routes_pb2.LostAccelerators, each) for each in routes.lost_accelerators
+            ],
         )
 
 
@@ -126,6 +131,7 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         aliases=[_alias(name, target) for name, target in route.aliases],
         limits=message_of(routes_pb2.Limits, route.limits),
         selection_policy=route.sharing.policy.value,
+        session_affinity=_AFFINITIES[route.sharing.session_affinity],
         canary=[message_of(routes_pb2.CanaryWeight, each) for each in route.sharing.canary],
         availability=_AVAILABILITIES[route.prospect.availability],
         availability_detail=route.prospect.detail,

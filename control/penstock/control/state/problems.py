@@ -35,6 +35,7 @@ class ProblemKind(StrEnum):
     REFUSED_PEER = "refused_peer"
     NODE_SILENT = "node_silent"
     NODE_DRAINED = "node_drained"
+    ACCELERATOR_LOST = "accelerator_lost"
     GATEWAY = "gateway"
     DEPLOYMENT_FAILED = "deployment_failed"
     UPDATE_FAILED = "update_failed"
@@ -127,6 +128,9 @@ def _of_node(view: ClusterView, live: Liveness, node: Node, now: datetime) -> It
         undo = f"`penstock drain {node.id} --undo` lets it have some"
         text = f"is drained: it gets no replicas{left}; {undo}"
         yield Problem(ProblemKind.NODE_DRAINED, f"node {node.id}", text)
+    if lost := node.facts.resources.lost:
+        text = f"its driver reaches these no more, and no replica is placed on them: {lost}"
+        yield Problem(ProblemKind.ACCELERATOR_LOST, f"node {node.id}", text)
 
 
 def _of_gateways(view: ClusterView) -> Iterator[Problem]:

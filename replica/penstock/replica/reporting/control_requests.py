@@ -62,7 +62,7 @@ class ControlRequests:
 
     def attach(self, inbox: Inbox) -> None:
         """Answers what the inbox brings from now on."""
-        inbox.listen(Kind.HEALTH, lambda key, _: self._spawn(key, self._deep()))
+        inbox.listen(Kind.HEALTH, lambda key, request: self._spawn(key, self._deep(request)))
         inbox.listen(Kind.ADAPTERS, lambda key, request: self._spawn(key, self._adapters(request)))
         inbox.listen(Kind.DRAIN, lambda key, request: self._spawn(key, self._drain(request)))
         inbox.listen(Kind.METRICS, lambda key, _: self._spawn(key, self._metrics()))
@@ -88,8 +88,9 @@ class ControlRequests:
             log.exception("a control request broke")
             self._server.refuse(key, f"{type(error).__name__}: {error}")
 
-    async def _deep(self) -> bytes:
-        verdict = await self._health.deep()
+    async def _deep(self, payload: bytes) -> bytes:
+        behind = inference_pb2.HealthRequest.FromString(payload).behind
+        verdict = await (self._health.deep_behind() if behind else self._health.deep())
         return inference_pb2.HealthReply(
             ok=verdict.ok,
             state=self._presence.wire_state,

@@ -143,6 +143,15 @@ def test_what_a_plan_places_it_takes() -> None:
     assert capacity.is_full(wanting())
 
 
+def test_an_accelerator_that_is_lost_is_given_to_nobody() -> None:
+    here = machine("a", 2)
+    lost, sound = here.facts.resources.devices
+    devices = (replace(lost, lost=True), sound)
+    here = replace(here, facts=replace(here.facts, resources=Resources(devices=devices)))
+    assert placements(wanting(), here) == [("a", ("a-gpu1",))]
+    assert placements(wanting(tensor_parallel_size="2"), here) == []
+
+
 def test_a_change_that_waits_for_an_accelerator_says_what_would_help() -> None:
     deployment = wanting(1)
     old = holding("r0", "a", "a-gpu0", digest="old")

@@ -14,17 +14,19 @@ from penstock.adapters.version import VersionState
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import (
+    Device,
     Evidence,
     NodeState,
     Replica,
     ReplicaId,
     ReplicaState,
+    Resources,
 )
 from penstock.control.state.rollout.deployment import Deployment, changed, created
 from penstock.control.state.rollout.template import Template
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import Canary, Limits, Sharing
-from penstock.control.state.routing.snapshot import MadeRoutes, routes_of
+from penstock.control.state.routing.snapshot import LostAccelerators, MadeRoutes, routes_of
 from penstock.control.state.tenancy.prices import Prices
 from penstock.control.state.tenancy.spend import Budgets, Spending
 from tests.adapters.examples import version
@@ -42,6 +44,17 @@ def routed(*replicas: Replica) -> dict[str, ReplicaState]:
 def test_starting_ready_and_draining_replicas_are_told_of(state: ReplicaState) -> None:
     told = state in (ReplicaState.STARTING, ReplicaState.READY, ReplicaState.DRAINING)
     assert routed(replica(state=state)) == ({"r1": state} if told else {})
+
+
+def test_a_machine_is_told_of_while_its_agent_reports_a_lost_accelerator() -> None:
+    def told(*, lost: bool) -> tuple[LostAccelerators, ...]:
+        devices = (Device("GPU-0", "H200", lost=lost), Device("GPU-1", "H200"))
+        facts = replace(node().facts, resources=Resources(devices=devices))
+        view = ClusterView().with_node(replace(node(), facts=facts)).with_node(node("other"))
+        return routes_of(view).lost_accelerators
+
+    assert told(lost=True) == (LostAccelerators(str(node().id), "H200 GPU-0"),)
+    assert told(lost=False) == ()
 
 
 def test_a_replica_without_an_address_is_not_told_of() -> None:

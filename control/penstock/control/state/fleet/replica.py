@@ -227,6 +227,7 @@ class Device:
     name: str = ""
     memory_bytes: int = 0
     memory_used_bytes: int = 0  # by whichever process
+    lost: bool = False  # its driver reaches it no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,16 @@ class Resources:
     memory_available_bytes: int = 0
     gpus: int = 0
     devices: tuple[Device, ...] = ()
+
+    @property
+    def usable(self) -> tuple[Device, ...]:
+        """The accelerators that are not lost."""
+        return tuple(device for device in self.devices if not device.lost)
+
+    @property
+    def lost(self) -> str:
+        """Those that are, for a person; empty: none."""
+        return ", ".join(f"{device.name} {device.uuid}" for device in self.devices if device.lost)
 
 
 @dataclass(frozen=True, slots=True)

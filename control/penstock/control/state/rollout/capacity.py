@@ -75,7 +75,7 @@ class Capacity:
         template = deployment.target.template
         for node in self._fitting(template):
             if node.id == node_id:
-                free = {d.uuid for d in node.facts.resources.devices} - self._held[node_id]
+                free = {d.uuid for d in node.facts.resources.usable} - self._held[node_id]
                 return len(free | set(freed)) >= devices_needed(template)
         return False
 
@@ -92,13 +92,13 @@ class Capacity:
         needed = devices_needed(template)
         if not needed:
             return nodes
-        with_devices = [n for n in nodes if len(n.facts.resources.devices) >= needed]
+        with_devices = [n for n in nodes if len(n.facts.resources.usable) >= needed]
         return with_devices or [n for n in nodes if not n.facts.resources.devices]
 
     def _free(self, node: Node, template: Template) -> tuple[str, ...] | None:
         """Devices for one replica; None where too few are free, empty where none are needed."""
-        devices = node.facts.resources.devices
-        needed = devices_needed(template) if devices else 0
+        devices = node.facts.resources.usable
+        needed = devices_needed(template) if node.facts.resources.devices else 0
         held, share = self._held[node.id], _utilization(template)
         free = (d.uuid for d in devices if d.uuid not in held and _has_memory(d, share))
         chosen = tuple(islice(free, needed))

@@ -27,6 +27,13 @@ class SelectionPolicy(StrEnum):
     SESSION = "session"  # where the same session went before
 
 
+class SessionAffinity(StrEnum):
+    """What all requests of a session have alike."""
+
+    NONE = "none"
+    REVISION = "revision"  # the revision that answers them, while it serves
+
+
 def _count(default: int, unit: str, text: str) -> Any:
     return setting(text, default, unit=unit, ge=0, le=MAX_COUNT)
 
@@ -86,6 +93,11 @@ def selection_policy(name: str) -> SelectionPolicy:
     return chosen(SelectionPolicy, "selection_policy", name, InvalidSpec)
 
 
+def session_affinity(name: str) -> SessionAffinity:
+    """The affinity of this name. Raises InvalidSpec."""
+    return chosen(SessionAffinity, "session_affinity", name, InvalidSpec)
+
+
 @dataclass(frozen=True, slots=True)
 class Sharing:
     """Which replica a request goes to, and which of them go elsewhere. Raises InvalidSpec.
@@ -104,6 +116,11 @@ class Sharing:
         (),
         shape="NAME:PERMILLE,...",
         most=MAX_CANARIES,
+    )
+    session_affinity: SessionAffinity = setting(
+        "whether a session stays at the revision that it began with, while that serves",
+        SessionAffinity.NONE,
+        form=Form(str, session_affinity),
     )
 
     def __post_init__(self) -> None:

@@ -81,6 +81,14 @@ class ReplicaRoute:
 
 
 @dataclass(frozen=True, slots=True)
+class LostAccelerators:
+    """A machine whose agent reports some: its gateway is not alive."""
+
+    node: str
+    detail: str  # which
+
+
+@dataclass(frozen=True, slots=True)
 class Routes:
     """What a snapshot says, without its version: equal routes need no new snapshot."""
 
@@ -95,6 +103,7 @@ class Routes:
     shadows: tuple[ShadowRoute, ...] = ()
     recordings: tuple[RecordingRoute, ...] = ()
     comparer_address: str = ""
+    lost_accelerators: tuple[LostAccelerators, ...] = ()
 
     def with_tenancy_of(self, other: Routes) -> Routes:
         """These, with the tenants and keys of others, and their shadows: one that was paused is to
@@ -166,6 +175,7 @@ class MadeRoutes:
             shadows=shadow_routes(view),
             recordings=recording_routes(view),
             comparer_address=view.shadows.compared.address,
+            lost_accelerators=_lost_accelerators(view),
         )
 
     def _deployment(self, view: ClusterView, deployment: Deployment) -> _Made:
@@ -237,6 +247,14 @@ def with_published(
     }
     published = Published(snapshot.version, ready, left, succeeded_at)
     return view if published == view.published else replace(view, published=published)
+
+
+def _lost_accelerators(view: ClusterView) -> tuple[LostAccelerators, ...]:
+    return tuple(
+        LostAccelerators(str(node.id), node.facts.resources.lost)
+        for _, node in sorted(view.nodes.items())
+        if node.facts.resources.lost
+    )
 
 
 def _is_known_of(view: ClusterView, replica: Replica) -> bool:

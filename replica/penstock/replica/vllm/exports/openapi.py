@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -79,6 +80,10 @@ _LIMITS: Final = _object(
         **_OF_A_DAY,
     }
 )
+_CHECK: Final = _object(
+    {"replica": _TEXT, "ok": {"type": ["boolean", "null"]}},
+    {"latency_ms": _NUMBER, "age_ms": _NUMBER, "detail": _TEXT},
+)
 _SCHEMAS: Final[Json] = {
     OPENAI: _object(
         {
@@ -115,7 +120,13 @@ _SCHEMAS: Final[Json] = {
             "deployments": {
                 "type": "array",
                 "items": _object(
-                    {"id": _TEXT, "status": _TEXT, "replicas": _NUMBER, "serving": _NUMBER}
+                    {
+                        "id": _TEXT,
+                        "status": _TEXT,
+                        "replicas": _NUMBER,
+                        "serving": _NUMBER,
+                        "checks": {"type": "array", "items": _CHECK},
+                    }
                 ),
             },
         },
@@ -154,9 +165,9 @@ _OWN_PAGES: Final[dict[str, tuple[str, str]]] = {
     "/readyz": (_STATUS, "It has a replica to send to; 503: why not."),
     "/ready": (_STATUS, "The same."),
     "/startupz": (_STATUS, "It knows what is served; 503: not yet."),
-    "/health/deep": (_HEALTH, "Every deployment has a replica to send to; 503: which has none."),
+    "/health/deep": (_HEALTH, "Every deployment has a replica that does its work; 503: which not."),
     "/health": (_NOTHING, "It has a replica to send to, as vLLM tells it; 503: why not."),
-    "/ping": (_NOTHING, "The same."),
+    "/ping": (_NOTHING, "It runs, as platforms ask; 503: an accelerator of its machine is lost."),
     "/version": ("PenstockVersion", "The gateway's version."),
 }
 
@@ -170,6 +181,7 @@ def document() -> Json:
     for name, row in DESCRIBED.items():
         for path in (name, *row.aliases):
             paths[path] = {"post": _operation(path, row, refs, "" if path == name else name)}
+    paths["/invocations"] = {"post": _by_body(refs)}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -282,6 +294,18 @@ def _operation(path: str, row: Described, refs: Refs, alias_of: str) -> Json:
             **_errors(row.errors, "all", "model", "error"),
         },
     }
+
+
+def _by_body(refs: Refs) -> Json:
+    """What SageMaker asks for: one endpoint or another, as the body says."""
+    path, meant = "/invocations", ("/v1/chat/completions", "/v1/completions")
+    either: Refs = {
+        (path, role): {"anyOf": [refs[one, role] for one in meant]}
+        for role in ("request", "answer", "event")
+    }
+    row = DESCRIBED[meant[0]]
+    summary = "Chat where the body has `messages`, completions where it has `prompt`."
+    return _operation(path, replace(row, summary=summary), either, "")
 
 
 def _pages() -> Json:
