@@ -241,8 +241,7 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert (limits.wait_budget_ms, limits.kv_pressure, limits.max_prompt_tokens) == (5, 0.5, 6)
     assert (limits.max_completion_tokens, limits.max_n) == (7, 8)
     assert limits.progress_deadline_ms == 9
-    assert deployment.selection_policy == "session"
-    assert deployment.session_affinity == "revision"
+    assert (deployment.selection_policy, deployment.session_affinity) == ("session", "revision")
     assert [(c.deployment, c.permille) for c in deployment.canary] == [("next", 50)]
     ladders = [(each.reason, list(each.rungs)) for each in deployment.ladders]
     assert ladders == [("", ["trim", "fallback:next"]), ("budget", [])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.fakes.fake_control import deployment, route
 from tests.fakes.fake_replica import FakeReplica, hello, refuse
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -11,7 +13,7 @@ from tests.gateway_cpp.blackbox.raw_http import chat
 SESSIONS = [f"s{i}" for i in range(40)]
 
 
-async def publish(system: System, *shown: tuple[FakeReplica, str], **fields: object) -> None:
+async def publish(system: System, *shown: tuple[FakeReplica, str], **fields: Any) -> None:
     """These replicas of `mini`, each of its template's digest, are in force."""
     mini = deployment()
     for name, value in fields.items():
