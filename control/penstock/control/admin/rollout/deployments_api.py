@@ -110,7 +110,7 @@ class DeploymentsApi:
             if known is None:
                 made_at = _location(name)
                 return self._with_new(view, spec, write)
-            _check_ways_end(view, spec)
+            check_ways_end(view, spec)
             check_aliases_fit(view, spec)
             return specified(view, known, spec, self._clock.now(), write.origin)
 
@@ -135,7 +135,7 @@ class DeploymentsApi:
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
             spec = body.over(known.spec)
-            _check_ways_end(view, spec)
+            check_ways_end(view, spec)
             return specified(view, known, spec, self._clock.now(), write.origin)
 
         what = f"set {', '.join(sorted(body.model_fields_set)) or 'nothing'} of deployment {name}"
@@ -180,7 +180,7 @@ class DeploymentsApi:
         return DeploymentModel.of(view, deployment, traffic, self._spent(deployment.spec.name))
 
     def _with_new(self, view: ClusterView, spec: DeploymentSpec, write: Write) -> ClusterView:
-        _check_ways_end(view, spec)
+        check_ways_end(view, spec)
         uid = secrets.token_hex(16)
         return view.with_deployment(created(spec, self._clock.now(), uid=uid, origin=write.origin))
 
@@ -196,7 +196,7 @@ def check_code(write: Write, known: Deployment | None, spec: DeploymentSpec) -> 
         )
 
 
-def _check_ways_end(view: ClusterView, spec: DeploymentSpec) -> None:
+def check_ways_end(view: ClusterView, spec: DeploymentSpec) -> None:
     """Raises `InvalidSpec` where fallbacks would lead from this deployment back to it."""
     named = {str(name): each.spec.degrading.fallbacks for name, each in view.deployments.items()}
     check_no_circle(spec.name, {**named, spec.name: spec.degrading.fallbacks})
