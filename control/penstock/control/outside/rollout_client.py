@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.control.admin.rollout.models import DeploymentModel
-from penstock.control.admin.rollout.revision_models import RevisionModel
+from penstock.control.admin.rollout.revision_models import RevisionModel, SettingsChangeModel
 from penstock.control.outside.admin_transport import AdminTransport, quote
 
 
@@ -21,6 +21,18 @@ class RolloutClient(AdminTransport):
         """Those that are kept, newest first."""
         reply = await self.call("GET", f"/deployments/{quote(name)}/revisions")
         return self.read(reply, list[RevisionModel])
+
+    async def settings_changes(self, name: str) -> list[SettingsChangeModel]:
+        """Those that are kept, newest first."""
+        reply = await self.call("GET", f"/deployments/{quote(name)}/settings")
+        return self.read(reply, list[SettingsChangeModel])
+
+    async def settings_back(
+        self, name: str, *, to: int | None = None, reason: str = ""
+    ) -> DeploymentModel:
+        """Makes its settings again as they were after a change, or before the last one."""
+        number = -1 if to is None else to
+        return await self._changed(name, "rollback", reason, json={"settings": number})
 
     async def roll_back(
         self, name: str, *, to: int | None = None, reason: str = ""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 from tests.fakes.control_values import MINI, in_service
@@ -120,3 +121,52 @@ async def test_a_reason_stands_in_the_audit_trail_and_has_an_end(admin: Admin) -
     assert_problem(
         await admin.client.post(f"{URL}/restart", headers=long), 422, "x-penstock-reason"
     )
+
+
+async def test_changes_of_settings_are_kept_and_undone_on_their_own(admin: Admin) -> None:
+    why = {"x-penstock-reason": "a crowd"}
+    before = (await admin.client.get(URL)).json()["spec"]
+    for change in ({"max_queued": 7}, {"max_queued": 9, "update": {"max_surge": 2}}):
+        await admin.client.patch(f"{URL}/settings", json=change, headers=why)
+    await admin.client.post(f"{URL}/scale", json={"replicas": 3})
+    second, first = (await admin.client.get(f"{URL}/settings")).json()
+    assert (first["number"], first["before"], first["after"]) == (
+        1,
+        {"max_queued": 100},
+        {"max_queued": 7},
+    )
+    assert second["before"] == {"max_queued": 7, "update.max_surge": 1}
+    assert (second["by"], second["reason"]) == ("admin", "a crowd")
+    back = (await admin.client.post(f"{URL}/rollback", json={"settings": -1})).json()
+    assert (back["spec"]["max_queued"], back["spec"]["update"]["max_surge"]) == (7, 1)
+    assert back["status"]["rollout"]["revision"] == 2, "no replica is made anew"
+    again = (await admin.client.post(f"{URL}/rollback", json={"settings": 2})).json()
+    assert (again["spec"]["max_queued"], again["spec"]["update"]["max_surge"]) == (9, 2)
+    first = (await admin.client.post(f"{URL}/rollback", json={"settings": 0})).json()
+    assert first["spec"] == {**before, "replicas": 3}
+    assert [it["number"] for it in (await admin.client.get(f"{URL}/settings")).json()] == [
+        *(5, 4, 3, 2, 1)
+    ]
+
+
+async def test_settings_that_nobody_keeps_are_not_gone_back_to(admin: Admin) -> None:
+    url = f"{URL}/rollback"
+    assert_problem(await admin.client.post(url, json={"settings": -1}), 409, "nothing to go back")
+    for number in range(12):
+        await admin.client.patch(f"{URL}/settings", json={"max_queued": number})
+    assert len((await admin.client.get(f"{URL}/settings")).json()) == 10
+    assert_problem(await admin.client.post(url, json={"settings": 1}), 404, "there are 2 to 12")
+    assert_problem(await admin.client.post(url, json={"settings": 13}), 404, "there are 2 to 12")
+    both = {"settings": 3, "revision": 1}
+    assert_problem(await admin.client.post(url, json=both), 422, "leave one out")
+
+
+async def test_a_restarted_head_keeps_the_changes_of_settings(admin: Admin) -> None:
+    await admin.client.patch(
+        f"{URL}/settings", json={"canary": [{"deployment": "b", "permille": 5}]}
+    )
+    kept = admin.cluster.view().deployment("mini").settings_past
+    assert len(kept) == 1
+    restored = ClusterStore(admin.store, admin.clock)
+    await restored.restore()
+    assert restored.view().deployment("mini").settings_past == kept

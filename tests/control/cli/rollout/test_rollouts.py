@@ -37,6 +37,26 @@ def test_history_says_what_was_served_and_undo_goes_back(asked_head: AskedHead) 
     assert spec["engine_args"] == {"ttft_ms": "1"}
 
 
+def test_settings_have_a_history_of_their_own(asked_head: AskedHead) -> None:
+    asked_head.run(*DEPLOY, "--model", "m")
+    asked_head.run("set", "mini", "max_queued=7", "--reason", "a crowd")
+    asked_head.run("set", "mini", "max_queued=9", "kv_pressure=0.5")
+    told = asked_head.run("rollout", "history", "mini", "--settings", "--json")
+    second, first = json.loads(told.stdout)
+    assert second["before"] == {"max_queued": 7, "kv_pressure": 0.93}
+    assert first["reason"] == "a crowd"
+    assert "7 -> 9" in asked_head.run("rollout", "history", "mini", "--settings").stdout
+
+    def undone(*to: str) -> int:
+        made = asked_head.run("rollout", "undo", "mini", "--settings", "--json", *to)
+        assert made.exit_code == 0, made.stderr
+        return int(json.loads(made.stdout)["spec"]["max_queued"])
+
+    assert undone() == 7
+    assert undone("--to", "2") == 9
+    assert undone("--to", "0") == 100
+
+
 def test_waiting_ends_once_the_revision_serves(asked_head: AskedHead) -> None:
     asked_head.run(*DEPLOY, "--model", "m")
     served(asked_head)

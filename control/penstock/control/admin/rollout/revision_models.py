@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
@@ -43,11 +43,27 @@ class RevisionModel(Shown):
         )
 
 
+class SettingsChangeModel(Shown):
+    """A change of settings that took no new replicas: which, from what to what."""
+
+    number: int = Field(description="grows with each change of settings")
+    at: datetime
+    by: str
+    reason: str
+    before: dict[str, Any] = Field(description="the settings that differ, as they were")
+    after: dict[str, Any]
+
+
 class RollbackModel(BaseModel):
-    """Where to go back to."""
+    """Where to go back to: a revision, or settings."""
 
     model_config = ConfigDict(extra="forbid")
 
     revision: Annotated[StrictInt, Field(ge=1)] | None = Field(
         None, description="its number; without: the last before the present one that served"
+    )
+    settings: Annotated[StrictInt, Field(ge=-1)] | None = Field(
+        None,
+        description="in its place: the number of the change after which settings were as they are "
+        "to be again; 1 less than the oldest that is kept: before that; -1: before the last",
     )

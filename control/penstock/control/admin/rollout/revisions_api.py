@@ -9,15 +9,28 @@ from fastapi import APIRouter, Response
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
-from penstock.control.admin.rollout.deployments_api import Changes, DeploymentsApi, check_code
+from penstock.control.admin.rollout.deployment_settings import SPECS
+from penstock.control.admin.rollout.deployments_api import (
+    Changes,
+    DeploymentsApi,
+    check_code,
+)
 from penstock.control.admin.rollout.models import DeploymentModel
-from penstock.control.admin.rollout.revision_models import RevisionModel, RollbackModel
+from penstock.control.admin.rollout.revision_models import (
+    RevisionModel,
+    RollbackModel,
+    SettingsChangeModel,
+)
+from penstock.control.declared.fields import flat, grouped
+from penstock.control.errors import InvalidInput
+from penstock.control.managers.rollout.specs import check_ways_end
 from penstock.control.managers.write import digest_tag
 from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
 from penstock.control.state.rollout.placing import specified, tried_anew
 from penstock.control.state.rollout.revision import Origin, revision_of, to_undo_to
+from penstock.control.state.rollout.settings_past import settings_at
 
 
 class RevisionsApi:
@@ -31,6 +44,7 @@ class RevisionsApi:
         router = resources("/deployments/{name}", tag="deployments")
         router.get("/revisions")(self.list_revisions)
         router.get("/revisions/{number}")(self.get_revision)
+        router.get("/settings")(self.list_settings)
         router.post("/rollback")(self.roll_back)
         router.post("/restart")(self.restart)
         router.post("/pause")(self.pause)
@@ -55,8 +69,10 @@ class RevisionsApi:
     async def roll_back(
         self, name: str, write: Changes, body: RollbackModel | None = None
     ) -> DeploymentModel:
-        """Makes the deployment of an earlier revision's template again, under a new number. All
-        else stays as it is."""
+        """Makes the deployment of an earlier revision's template again, under a new number, and
+        all else stays as it is; or its settings as they were, and all else stays."""
+        if body and body.settings is not None:
+            return await self._settings_back(name, write, body.settings, body.revision)
         number = body.revision if body else None
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
@@ -69,6 +85,28 @@ class RevisionsApi:
             return specified(view, known, spec, self._deployments.now(), origin)
 
         to = f"revision {number}" if number else "the last that served"
+        return await self._deployments.change(
+            name, step, write, f"roll deployment {name} back to {to}"
+        )
+
+    async def list_settings(self, name: str, _: Viewer, page: Paged) -> list[SettingsChangeModel]:
+        """The changes of settings that are kept, newest first: those that took no new replicas."""
+        past = reversed(self._deployments.known(name).settings_past)
+        return [SettingsChangeModel.drawn(e) for e in page.along(past, lambda each: each.number)]
+
+    async def _settings_back(
+        self, name: str, write: Changes, number: int, revision: int | None
+    ) -> DeploymentModel:
+        if revision is not None:
+            raise InvalidInput("revision and settings are both given: leave one out")
+
+        def step(view: ClusterView, known: Deployment) -> ClusterView:
+            then = settings_at(known.settings_past, None if number < 0 else number)
+            spec = SPECS.value(grouped(flat(known.spec) | dict(then)))
+            check_ways_end(view, spec)
+            return specified(view, known, spec, self._deployments.now(), write.origin)
+
+        to = f"settings {number}" if number >= 0 else "the settings before"
         return await self._deployments.change(
             name, step, write, f"roll deployment {name} back to {to}"
         )

@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from penstock.control.admin.rollout.models import DeploymentModel
-from penstock.control.admin.rollout.revision_models import RevisionModel
+from penstock.control.admin.rollout.revision_models import RevisionModel, SettingsChangeModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import say, say_list, verb
 from penstock.control.cli.options import Reason, Wait
 from penstock.control.cli.rollout.following import follow, words
 from penstock.control.cli.tables import day
 from penstock.control.errors import Code, NotFound
+from penstock.control.outside.admin_client import AdminClient
 
 rollout = typer.Typer(
     name="rollout",
@@ -22,6 +23,10 @@ rollout = typer.Typer(
 )
 
 COLUMNS = ("revision", "state", "model", "settings", "at", "by", "reason")
+SETTINGS_COLUMNS = ("change", "settings", "at", "by", "reason")
+Settings = Annotated[
+    bool, typer.Option("--settings", help="Of its settings that take no new replicas.")
+]
 Name = Annotated[str, typer.Argument(help="The deployment, as clients name it.")]
 
 
@@ -44,11 +49,14 @@ def status(
 
 
 @verb(rollout, "history")
-def history(head: Head, name: Name) -> None:
-    """Show the revisions of a deployment that are kept, newest first.
+def history(head: Head, name: Name, settings: Settings = False) -> None:
+    """Show the revisions of a deployment that are kept, newest first; or changes of its settings.
 
     Example: penstock rollout history mini
     """
+    if settings:
+        changes = head.ask(lambda admin: admin.settings_changes(name))
+        return say_list(head, f"Settings of {name}", SETTINGS_COLUMNS, changes, _change)
     found = head.ask(lambda admin: admin.revisions(name))
     say_list(head, f"Revisions of {name}", COLUMNS, found, _row)
 
@@ -58,16 +66,24 @@ def undo(
     head: Head,
     name: Name,
     to: Annotated[
-        int | None, typer.Option(min=1, help="The revision. Default: the last one that served.")
+        int | None,
+        typer.Option(
+            min=0,
+            help="The revision, or the change of settings. Default: the last revision that served,"
+            " the settings before the last change.",
+        ),
     ] = None,
+    settings: Settings = False,
     reason: Reason = "",
     wait: Wait = False,
 ) -> None:
-    """Make a deployment's replicas again of what an earlier revision made them of.
+    """Make a deployment's replicas again of what an earlier revision made them of; or its settings
+    as they were after a change, or before the last one.
 
     Example: penstock rollout undo mini --reason "answers too slow"
     """
-    made = head.ask(lambda admin: admin.roll_back(name, to=to, reason=reason))
+    back = AdminClient.settings_back if settings else AdminClient.roll_back
+    made = head.ask(lambda admin: back(admin, name, to=to, reason=reason))
     _say(head, made, wait=wait)
 
 
@@ -103,6 +119,11 @@ def _say(head: Head, made: DeploymentModel, *, wait: bool) -> None:
     say(head, made, f"{made.name}: {words(made)}")
     if wait:
         follow(head, made)
+
+
+def _change(it: SettingsChangeModel) -> tuple[str, ...]:
+    said = ", ".join(f"{name}: {old} -> {it.after[name]}" for name, old in it.before.items())
+    return (f"{it.number}", said, day(it.at), it.by, it.reason)
 
 
 def _row(it: RevisionModel) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NewType
 
-from penstock.control.declared.fields import PAIRS, check, inner, said, setting
+from penstock.control.declared.fields import PAIRS, check, flat, inner, said, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.providers.settings import START_LIMIT_MS
 from penstock.control.state.rollout.revision import (
@@ -28,6 +28,7 @@ from penstock.control.state.rollout.revision import (
     last_served,
     tried_again,
 )
+from penstock.control.state.rollout.settings_past import SETTINGS_PAST, SettingsPast, noted
 from penstock.control.state.rollout.template import Template, check_template, template_digest
 from penstock.control.state.rollout.update import OnFailure, RolloutSettings
 from penstock.control.state.routing.degrading import Degrading
@@ -125,6 +126,7 @@ class Deployment:
     bindings: tuple[AdapterBinding, ...] = ()  # of an older head, that are not registered yet
     revisions: tuple[Revision, ...] = setting("", (), form=REVISIONS)  # oldest first
     restart_generation: int = 0  # replicas of an older one are outgoing, whatever their template
+    settings_past: SettingsPast = setting("", (), form=SETTINGS_PAST)
     paused: bool = False  # its rollout: no replica takes another's place for another revision
 
     @property
@@ -195,9 +197,15 @@ def changed(
     """The next generation; the same one where the spec says nothing new."""
     if spec == deployment.spec:
         return deployment
-    old = deployment.spec
+    old, keep = deployment.spec, spec.rollout.revision_limit
     deployment = replace(
-        deployment, spec=spec, generation=deployment.generation + 1, updated_at=now
+        deployment,
+        spec=spec,
+        generation=deployment.generation + 1,
+        updated_at=now,
+        settings_past=noted(
+            deployment.settings_past, flat(old), flat(spec), now, origin, keep=keep
+        ),
     )
     if spec.template == old.template:  # its digest may be an older head's, who knew other fields
         return deployment
