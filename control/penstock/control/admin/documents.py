@@ -24,7 +24,7 @@ REFUSALS = {
 }
 BODY = {
     "400": "The body is no JSON",
-    "413": "The body is larger than 1 MiB",
+    "413": "The body is larger than 1 MiB, or than 32 MiB of documents",
     "415": "The body is not application/json",
 }
 NAMED = {"404": "Nothing has this name"}

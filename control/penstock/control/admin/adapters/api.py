@@ -79,8 +79,7 @@ class AdaptersApi:
         if is_upload(request):
             return self._shown(await self._uploaded(request, write), write)
         body = parsed(NewAdapterModel, await request.body())
-        if body.source.startswith("/"):  # or whoever asks could look around on the head's disk
-            check_role(write.who, write.role, Role.ADMIN)
+        check_source(write, body.source)
         made = await self._adapters.register(body.to_spec(), body.source, write)
         return self._shown(made, write)
 
@@ -155,6 +154,13 @@ class AdaptersApi:
         version, is_new = made
         write.tell(version, f"/admin/v1/adapters/{version.ref}" if is_new else "")
         return AdapterModel.of(self._adapters.view, version)
+
+
+def check_source(write: Write, source: str) -> None:
+    """Raises `forbidden` for a path on the head's machine: whoever names one could look around on
+    its disk, so that takes role admin."""
+    if source.startswith("/"):
+        check_role(write.who, write.role, Role.ADMIN)
 
 
 def adapter_policy_api(adapters: AdapterManager) -> APIRouter:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query
 
 from penstock.adapters.adapter import AdapterRef
 from penstock.adapters.version import AdapterVersion
+from penstock.control.admin.adapters.api import check_source
 from penstock.control.admin.adapters.models import NewAdapterModel
 from penstock.control.admin.apply.documents import SHAPES, read, validated
 from penstock.control.admin.apply.kinds import Applier, documents_of, kinds_of
@@ -22,7 +23,7 @@ from penstock.control.errors import BadDocuments, Code, Fault, PenstockError
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.write import Write
-from penstock.control.state.applying import Options, Plan, Said, planned, refusals
+from penstock.control.state.applying import Options, Plan, Refusals, Said, planned, refusals
 from penstock.control.state.cluster import ClusterView
 from penstock.control.supervision.clock import Clock
 
@@ -116,18 +117,21 @@ class ApplyApi:
         found = {}
         for said in new:
             try:
-                version = await self._fetch(view, said, write.who, held)
+                version = await self._fetch(view, said, write, held)
             except PenstockError as error:
-                raise BadDocuments([Fault(said.index, (), str(error))], error.code) from error
+                wrong = error.found if isinstance(error, Refusals) else [((), str(error))]
+                faults = [Fault(said.index, path, text) for path, text in wrong]
+                raise BadDocuments(faults, error.code) from error
             found[version.ref] = version
         return found
 
     async def _fetch(
-        self, view: ClusterView, said: Said, who: str, held: AsyncExitStack
+        self, view: ClusterView, said: Said, write: Write, held: AsyncExitStack
     ) -> AdapterVersion:
         shape = SHAPES["adapter"]
         model: NewAdapterModel = validated(shape.model, {**said.fields, **shape.key_of(said.name)})
-        fetching = self._adapters.fetched(view, model.to_spec(), model.source, who)
+        check_source(write, model.source)
+        fetching = self._adapters.fetched(view, model.to_spec(), model.source, write.who)
         return await held.enter_async_context(fetching)
 
 
