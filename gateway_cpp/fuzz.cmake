@@ -1,5 +1,5 @@
-# One fuzzer for each reader of foreign bytes, with the few sources that it tries: clang 14 compiles
-# no coroutines, so none of the libraries are asked for.
+# One fuzzer for each reader of foreign bytes, with the few sources that it tries: none of the
+# libraries are asked for.
 set(fuzz_root ${CMAKE_CURRENT_SOURCE_DIR}/../tests/gateway_cpp/fuzz)
 
 # penstock_fuzzer(name sources...): tests/gateway_cpp/fuzz/<name>_fuzz.cc

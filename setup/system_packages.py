@@ -46,9 +46,9 @@ TEST = (
     Package(("clang-format",), "C++ format"),
     Package(("clang-tidy",), "C++ lint"),
     Package(("ccache",), "builds again what has not changed, at once"),
-    Package(("clang",), "compiles the fuzzers"),
+    Package(("clang-16",), "compiles what sanitizers and fuzzers look at, in half of GCC's time"),
     Package(("prometheus",), "promtool, which checks what the metrics say"),
-    Package(("libclang-rt-14-dev", "libclang-rt-18-dev"), "the fuzzers' runtime"),
+    Package(("libclang-rt-16-dev",), "their runtime"),
 )
 CLIENTS = (Package(("chromium", "chromium-browser"), "the browser that a page is tried in"),)
 BENCH = (Package(("nginx-light", "nginx"), "what the gateway is measured against"),)

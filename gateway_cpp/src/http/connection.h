@@ -39,9 +39,9 @@ namespace asio = boost::asio;
 using runtime::Awaitable;
 using runtime::Sent;
 
-class Connection : public std::enable_shared_from_this<Connection>,
-                   private runtime::Readiness::Watcher,
-                   private runtime::SendBatch::Sender {
+class Connection final : public std::enable_shared_from_this<Connection>,
+                         private runtime::Readiness::Watcher,
+                         private runtime::SendBatch::Sender {
  public:
   // What a connection may do before the others of its thread have their turn.
   static constexpr size_t kTurnBytes = 256UL * 1024;

@@ -16,7 +16,7 @@ namespace penstock::runtime {
 namespace {
 
 // One end of a pair of sockets that is watched, and the other end, which does something to it.
-class Watched : private Readiness::Watcher {
+class Watched final : private Readiness::Watcher {
  public:
   explicit Watched(Readiness& readiness) {
     std::array<int, 2> pair{};
