@@ -1,5 +1,5 @@
 """Each part of a running system is brought from the state of `BASE` to today's and back, in every
-mix of the two, under load: no request fails, no answer is another, nothing that was written is lost.
+mix of the two, under load: no request fails, no answer is another, nothing written is lost.
 """
 
 from __future__ import annotations

@@ -13,14 +13,12 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
 from penstock.control.state.rollout.deployment import AdapterBinding, created
-from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.stamp import Stamp
-from penstock.control.state.tenancy.tenants import Fallbacks, TenantSpec, created_tenant
 from penstock.control.store.store import Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import NOON, UID, contradict, deployment, node, replica, spec
+from tests.fakes.control_values import NOON, UID, contradict, node, replica, spec
 
 ADMIN = Author("admin", "test")
 
@@ -126,30 +124,6 @@ async def test_one_document_that_cannot_be_read_is_skipped_shown_and_kept() -> N
     assert view.unreadable == ("replica 'a': ValueError: 'on fire' is not a valid ReplicaState",)
     await second.observe(lambda view: view.with_replica(replica("c")), "test")
     assert document(store, "replica", "a") == broken
-
-
-async def test_a_tenant_from_before_fallbacks_is_bound_and_told_so_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    store = MemoryStore()
-    leads = replace(spec(), degrading=degrading(["fallback:cloud"], "reject"))
-    tenant = created_tenant("acme", TenantSpec(models=("mini",)), NOON, uid="1")
-    await cluster_of(store).apply(
-        lambda view: replace(
-            view.with_deployment(deployment(leads)), tenancy=view.tenancy.with_tenant(tenant)
-        ),
-        ADMIN,
-    )
-    old = document(store, "tenant", "acme")
-    assert old.pop("fallbacks") == "listed"
-    await store.apply([Change(Key("tenant", "acme"), old)], ADMIN, NOON)
-    upgraded, again = cluster_of(store), cluster_of(store)
-    await upgraded.restore()
-    assert upgraded.view().tenancy.tenants["acme"].spec.fallbacks is Fallbacks.LISTED
-    assert "no longer mini -> cloud" in caplog.text
-    caplog.clear()
-    await again.restore()
-    assert "mini -> cloud" not in caplog.text
 
 
 async def test_a_contradicted_head_writes_nothing_more_and_a_restart_does_not_heal_it() -> None:

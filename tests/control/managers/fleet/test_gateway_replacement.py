@@ -37,7 +37,7 @@ async def test_a_gateway_with_other_settings_serves_until_its_replacement_does(
         await changed.report("gw-1")
         await changed.pass_time(1)
         await changed.shown({"gw-1.2": GatewayState.READY})
-        assert old.signals == ["TERM"]
+        assert set(old.signals) == {"TERM"}
         assert fresh.argv[-1] == "--share-port"
 
 
