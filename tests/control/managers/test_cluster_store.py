@@ -12,7 +12,7 @@ from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
-from penstock.control.state.rollout.deployment import AdapterBinding, created
+from penstock.control.state.rollout.deployment import created
 from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Author, Change, Key
@@ -31,7 +31,6 @@ def filled(view: ClusterView) -> ClusterView:
     args = (("a", "1"), ("b", "2"))
     template = replace(spec().template, max_adapters=2, max_adapter_rank=8, engine_args=args)
     deployment = created(replace(spec(replicas=2), template=template), NOON, uid=UID)
-    deployment = replace(deployment, bindings=(AdapterBinding("p", "p@1", "s"),))
     view = view.with_deployment(replace(deployment, trouble="once")).with_node(node())
     return view.with_replica(replica("a")).with_replica(replica("b", ReplicaState.DRAINING))
 

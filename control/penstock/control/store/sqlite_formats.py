@@ -27,6 +27,7 @@ _OLDER = """
 SELECT kind || ' ' || name FROM documents WHERE
     kind = 'tenant' AND json_extract(document, '$.degrade') IS NOT NULL
         AND json_extract(document, '$.fallbacks') IS NULL
+    OR kind = 'deployment' AND json_array_length(document, '$.bindings') > 0
 """
 
 

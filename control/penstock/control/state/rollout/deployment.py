@@ -43,15 +43,6 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class AdapterBinding:
-    """An adapter as documents of older heads have it in a deployment, until it is registered."""
-
-    alias: str  # "pirate"
-    adapter: str  # "pirate@1"
-    source: str  # directory, or a name that the replica ships
-
-
-@dataclass(frozen=True, slots=True)
 class DeploymentSpec:
     """What an operator asks for. Raises InvalidSpec where it contradicts itself."""
 
@@ -121,7 +112,6 @@ class Deployment:
     tries: int = 0  # such attempts in a row
     load_ms: int = 0  # milliseconds that its last replica took to get ready; 0: not known
     model_generation: int = 0  # the generation that last changed the model
-    bindings: tuple[AdapterBinding, ...] = ()  # of an older head, that are not registered yet
     revisions: tuple[Revision, ...] = setting("", (), form=REVISIONS)  # oldest first
     restart_generation: int = 0  # replicas of an older one are outgoing, whatever their template
     paused: bool = False  # its rollout: no replica takes another's place for another revision
