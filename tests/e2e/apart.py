@@ -107,7 +107,8 @@ class Apart:
         """Returns when every part is heard and serves, and nothing else is left."""
 
         def whole() -> bool:
-            assert not self.admin("version")["held"], self.admin("version")
+            if held := self.admin("version")["held"]:
+                raise ValueError(held)
             nodes = [each["state"] for each in self.admin("nodes")]
             gateways = [each["state"] for each in self.admin("gateways")]
             rollout = self.admin("deployments/sim")["status"]["rollout"]

@@ -15,7 +15,7 @@ from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaSta
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.stamp import Stamp
-from penstock.control.store.store import Author, Change, Key
+from penstock.control.store.store import IDENTITY, Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import NOON, UID, contradict, node, replica, spec
@@ -149,6 +149,27 @@ async def test_a_contradicted_head_writes_nothing_more_and_a_restart_does_not_he
     again = cluster_of(store)
     await again.restore()
     assert (again.stamp.epoch, again.view().held) == (2, "")
+
+
+async def test_a_restored_store_is_taken_over_once_whenever_its_head_ends_before() -> None:
+    store = MemoryStore()
+    first = cluster_of(store)
+    await first.restore()
+    identity = document(store, *IDENTITY)
+    await store.apply([Change(IDENTITY, identity | {"restored": True})], ADMIN, NOON)
+    second, third, fourth = cluster_of(store), cluster_of(store), cluster_of(store)
+    await second.restore()
+    assert second.takes_over
+    later = Stamp(first.stamp.cluster_id, epoch=7, revision=900)
+    await second.observe_stamp("node n1", later)
+    assert second.view().held
+    await third.restore()
+    assert third.takes_over, "the one before it was killed while it listened"
+    await third.observe_stamp("node n1", later)
+    await third.take_over()
+    assert (third.takes_over, third.view().held, third.stamp.epoch) == (False, "", 8)
+    await fourth.restore()
+    assert (fourth.takes_over, fourth.stamp.epoch) == (False, 8)
 
 
 async def test_a_take_over_is_not_undone_by_who_stays_with_another_cluster() -> None:
