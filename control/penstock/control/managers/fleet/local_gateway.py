@@ -23,7 +23,7 @@ PROBE_EVERY = timedelta(milliseconds=500)
 PROBE_STARTING_EVERY = timedelta(milliseconds=100)
 
 # What a gateway has that was adopted to tell this head what it counted before.
-HEARD_WITHIN = timedelta(seconds=5)
+OBSERVED_WITHIN = timedelta(seconds=5)
 
 SHOWN_AS = {
     Verdict.STARTING: GatewayState.STARTING,
@@ -129,7 +129,7 @@ class LocalGateway:
         """Drains it once it has told this head what it counted while none was there, which nobody
         knows when it has ended; after a while in any case."""
         clock, signs = self._needs.clock, self._needs.signs
-        until = clock.monotonic() + HEARD_WITHIN.total_seconds()
+        until = clock.monotonic() + OBSERVED_WITHIN.total_seconds()
         while signs.of(self.command.id).reported_at is None and clock.monotonic() < until:
             if self.has_ended:
                 return
