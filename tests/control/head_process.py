@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from penstock.control.store import sqlite_backup
+from penstock.control.store import sqlite_formats
 from tests.fakes.control_tokens import bearer
 from tests.fakes.control_waiting import eventually
 
@@ -113,10 +113,12 @@ class HeadProcess:
         return "--take-over" in (await self.get("version"))["held"]
 
     def back_up(self, copy: Path) -> None:
-        sqlite_backup.back_up(self.data_dir / "penstock.db", copy)
+        sqlite_formats.copied(self.data_dir / "penstock.db", copy, lambda _: None)
 
     def restore(self, copy: Path) -> None:
-        sqlite_backup.restore(copy, self.data_dir / "penstock.db")
+        for suffix in ("-wal", "-shm"):
+            (self.data_dir / f"penstock.db{suffix}").unlink(missing_ok=True)
+        sqlite_formats.copied(copy, self.data_dir / "penstock.db", lambda _: None)
 
     async def _announced(self) -> Any:
         try:

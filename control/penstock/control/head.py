@@ -328,9 +328,8 @@ async def _serve_metrics(head: _Head, settings: HeadSettings) -> None:
 
 async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:
     async def before_acting() -> None:
-        if settings.take_over:
+        if head.cluster.takes_over:
             await _take_over(head, settings.timings.take_over_after)
-        await head.adapters.adoption.adopt()
         head.adapters.residence.open()
 
     await look_around_then_act(

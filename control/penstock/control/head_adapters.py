@@ -11,7 +11,6 @@ from penstock.control.adapter_sources.base_models import MachineModels
 from penstock.control.adapter_sources.hugging_face import hub_cache
 from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.data_dir import adapters_path, evidence_path
-from penstock.control.managers.adapters.adoption import AdapterAdoption
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.residence import AdapterResidence
 from penstock.control.managers.adapters.versions import AdapterManager
@@ -29,7 +28,6 @@ class HeadAdapters:
 
     contents: AdapterContents
     manager: AdapterManager
-    adoption: AdapterAdoption
     residence: AdapterResidence
     scratch: Path  # where uploads lie meanwhile
 
@@ -54,7 +52,6 @@ async def head_adapters(
     return HeadAdapters(
         contents,
         AdapterManager(cluster, library, MachineModels(cache), reports, clock),
-        AdapterAdoption(cluster, library, clock),
         AdapterResidence(cluster, placement, library, clock),
         scratch,
     )

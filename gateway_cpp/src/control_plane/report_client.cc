@@ -58,6 +58,8 @@ void ReportClient::run() {
 void ReportClient::report_until_broken() {
   grpc::ClientContext context;
   head_.authorize(context);
+  // Who waits for a connection looks for it; else gRPC does every five seconds.
+  context.set_wait_for_ready(true);
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;

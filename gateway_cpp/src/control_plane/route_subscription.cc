@@ -55,6 +55,8 @@ void RouteSubscription::watch() {
 bool RouteSubscription::watch_once() {
   grpc::ClientContext context;
   head_.authorize(context);
+  // Who waits for a connection looks for it; else gRPC does every five seconds.
+  context.set_wait_for_ready(true);
   penstock::v1::WatchRoutesRequest request;
   {
     const std::lock_guard lock(mutex_);
@@ -72,6 +74,7 @@ bool RouteSubscription::watch_once() {
     if (!heard) log_.info("connected to the control plane", {{"version", snapshot.version()}});
     heard = true;
     const std::lock_guard lock(mutex_);
+    hearing_ = true;
     newest_ = std::move(snapshot);
     changed_.notify_all();
   }
@@ -83,6 +86,7 @@ bool RouteSubscription::watch_once() {
 void RouteSubscription::note_end(const grpc::Status& status, bool heard) {
   const std::lock_guard lock(mutex_);
   call_ = nullptr;
+  hearing_ = false;
   if (heard && !stopping_) {
     log_.warning("the control plane is away; the last routes stay in force",
                  {{"version", state_.version}, {"reason", status.error_message()}});
@@ -152,7 +156,7 @@ void RouteSubscription::set_state(const penstock::v1::RouteSnapshot& wire, Route
   state_.source = source;
   state_.version = wire.version();
   state_.stamp = wire.stamp();
-  state_.connected = source == RouteSource::kControl && call_ != nullptr;
+  state_.connected = source == RouteSource::kControl && hearing_;
 }
 
 bool RouteSubscription::wait(std::chrono::milliseconds duration) {

@@ -94,6 +94,7 @@ class RouteSubscription {
   bool stopping_ = false;
   std::optional<penstock::v1::RouteSnapshot> newest_;  // heard and not applied yet
   grpc::ClientContext* call_ = nullptr;  // the watch in progress, for stop() to cancel
+  bool hearing_ = false;                 // it has brought a snapshot, and has not ended
   std::string refusal_;                  // why the head would not have us, as told last
   SubscriptionState state_;
   std::thread watching_;

@@ -20,23 +20,22 @@ async def write(path: Path) -> None:
     await store.close()
 
 
-def test_a_store_goes_to_a_file_and_back(tmp_path: Path) -> None:
-    data, file = tmp_path / "data", tmp_path / "monday.db"
+def test_a_directory_goes_to_a_file_and_back(tmp_path: Path) -> None:
+    data, file = tmp_path / "data", tmp_path / "monday"
     asyncio.run(write(data / "penstock.db"))
     run = CliRunner().invoke
     made = run(app, ["backup", str(file), "--data-dir", str(data)])
-    assert (
-        made.stdout
-        == f"{file} has the store of {data}, as of {NOON:%Y-%m-%dT%H:%M:%S}, revision 1\n"
-    )
+    told = f"as of {NOON:%Y-%m-%dT%H:%M:%S}, revision 1, adapters: 0\n"
+    assert made.stdout == f"{file} has the data of {data}, {told}"
     again = run(app, ["backup", str(file), "--data-dir", str(data)])
     assert (again.exit_code, again.stderr.count("\n")) == (1, 1)
     assert f"{file} exists" in again.stderr
-    back = run(app, ["restore", str(file), "--data-dir", str(data)])
-    assert f"what was there is now {data / 'penstock.db.replaced'}" in back.stdout
-    assert "`penstock serve --take-over`" in back.stdout
+    over = run(app, ["restore", str(file), "--data-dir", str(data)])
+    assert (over.exit_code, over.stderr.count("\n")) == (1, 1)
+    assert f"{data} is not empty" in over.stderr
     elsewhere = run(app, ["restore", str(file), "--data-dir", str(tmp_path / "new")])
-    assert "what was there" not in elsewhere.stdout
+    assert "cluster.token" in elsewhere.stdout
+    assert "it takes over by itself" in elsewhere.stdout
     assert (tmp_path / "new" / "penstock.db").exists()
 
 

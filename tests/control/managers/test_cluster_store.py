@@ -12,15 +12,13 @@ from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Evidence, NodeState, ReplicaState, Resources
-from penstock.control.state.rollout.deployment import AdapterBinding, created
-from penstock.control.state.routing.degrading import degrading
+from penstock.control.state.rollout.deployment import created
 from penstock.control.state.routing.snapshot import routes_of
 from penstock.control.state.stamp import Stamp
-from penstock.control.state.tenancy.tenants import Fallbacks, TenantSpec, created_tenant
-from penstock.control.store.store import Author, Change, Key
+from penstock.control.store.store import IDENTITY, Author, Change, Key
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import NOON, UID, contradict, deployment, node, replica, spec
+from tests.fakes.control_values import NOON, UID, contradict, node, replica, spec
 
 ADMIN = Author("admin", "test")
 
@@ -33,7 +31,6 @@ def filled(view: ClusterView) -> ClusterView:
     args = (("a", "1"), ("b", "2"))
     template = replace(spec().template, max_adapters=2, max_adapter_rank=8, engine_args=args)
     deployment = created(replace(spec(replicas=2), template=template), NOON, uid=UID)
-    deployment = replace(deployment, bindings=(AdapterBinding("p", "p@1", "s"),))
     view = view.with_deployment(replace(deployment, trouble="once")).with_node(node())
     return view.with_replica(replica("a")).with_replica(replica("b", ReplicaState.DRAINING))
 
@@ -128,30 +125,6 @@ async def test_one_document_that_cannot_be_read_is_skipped_shown_and_kept() -> N
     assert document(store, "replica", "a") == broken
 
 
-async def test_a_tenant_from_before_fallbacks_is_bound_and_told_so_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    store = MemoryStore()
-    leads = replace(spec(), degrading=degrading(["fallback:cloud"], "reject"))
-    tenant = created_tenant("acme", TenantSpec(models=("mini",)), NOON, uid="1")
-    await cluster_of(store).apply(
-        lambda view: replace(
-            view.with_deployment(deployment(leads)), tenancy=view.tenancy.with_tenant(tenant)
-        ),
-        ADMIN,
-    )
-    old = document(store, "tenant", "acme")
-    assert old.pop("fallbacks") == "listed"
-    await store.apply([Change(Key("tenant", "acme"), old)], ADMIN, NOON)
-    upgraded, again = cluster_of(store), cluster_of(store)
-    await upgraded.restore()
-    assert upgraded.view().tenancy.tenants["acme"].spec.fallbacks is Fallbacks.LISTED
-    assert "no longer mini -> cloud" in caplog.text
-    caplog.clear()
-    await again.restore()
-    assert "mini -> cloud" not in caplog.text
-
-
 async def test_a_contradicted_head_writes_nothing_more_and_a_restart_does_not_heal_it() -> None:
     store = MemoryStore()
     cluster = cluster_of(store)
@@ -176,6 +149,27 @@ async def test_a_contradicted_head_writes_nothing_more_and_a_restart_does_not_he
     again = cluster_of(store)
     await again.restore()
     assert (again.stamp.epoch, again.view().held) == (2, "")
+
+
+async def test_a_restored_store_is_taken_over_once_whenever_its_head_ends_before() -> None:
+    store = MemoryStore()
+    first = cluster_of(store)
+    await first.restore()
+    identity = document(store, *IDENTITY)
+    await store.apply([Change(IDENTITY, identity | {"restored": True})], ADMIN, NOON)
+    second, third, fourth = cluster_of(store), cluster_of(store), cluster_of(store)
+    await second.restore()
+    assert second.takes_over
+    later = Stamp(first.stamp.cluster_id, epoch=7, revision=900)
+    await second.observe_stamp("node n1", later)
+    assert second.view().held
+    await third.restore()
+    assert third.takes_over, "the one before it was killed while it listened"
+    await third.observe_stamp("node n1", later)
+    await third.take_over()
+    assert (third.takes_over, third.view().held, third.stamp.epoch) == (False, "", 8)
+    await fourth.restore()
+    assert (fourth.takes_over, fourth.stamp.epoch) == (False, 8)
 
 
 async def test_a_take_over_is_not_undone_by_who_stays_with_another_cluster() -> None:

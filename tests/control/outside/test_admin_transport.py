@@ -1,4 +1,4 @@
-"""Lists of a head that has many, and of one that knows no pages; answers that are lost."""
+"""Lists of a head that has many; answers that are lost."""
 
 from __future__ import annotations
 
@@ -22,21 +22,18 @@ class Head(ThreadingHTTPServer):
     """Has so many; `asked`: the queries."""
 
     many = 0
-    knows_pages = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         self.asked: list[dict[str, list[str]]] = []
-        self.refuses = False
         self.hangs_up = 0  # so many times, without an answer
         self.keys: list[str | None] = []
 
     def page(self, asked: dict[str, list[str]]) -> list[Named]:
         self.asked.append(asked)
         names = [f"n{number:04}" for number in range(self.many)]
-        if self.knows_pages:
-            after = asked.get("after", [""])[0]
-            names = [name for name in names if name > after][: int(asked["limit"][0])]
+        after = asked.get("after", [""])[0]
+        names = [name for name in names if name > after][: int(asked["limit"][0])]
         return [Named(name=name) for name in names]
 
 
@@ -44,11 +41,6 @@ class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         assert isinstance(self.server, Head)
         asked = parse_qs(urlsplit(self.path).query)
-        if self.server.refuses and asked:
-            self.send_response(422)
-            self.end_headers()
-            self.wfile.write(b'{"detail": "no query parameter \'limit\' here: there are none"}')
-            return
         found = self.server.page(asked)
         self.send_response(200)
         self.end_headers()
@@ -80,23 +72,14 @@ def head() -> Iterator[Head]:
         thread.join()
 
 
-@pytest.mark.parametrize("knows_pages", [True, False])
 @pytest.mark.parametrize("many", [0, 1, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE])
-async def test_every_one_is_listed_once(head: Head, many: int, *, knows_pages: bool) -> None:
-    head.many, head.knows_pages = many, knows_pages
+async def test_every_one_is_listed_once(head: Head, many: int) -> None:
+    head.many = many
     url = f"http://127.0.0.1:{head.server_port}"
     async with AdminTransport(url, lambda: "token") as client:
         found = await client.pages_of("things", Named, lambda it: it.name)
     assert [it.name for it in found] == [f"n{number:04}" for number in range(many)]
-    if knows_pages:
-        assert len(head.asked) == many // PAGE + 1
-
-
-async def test_an_older_head_that_refuses_pages_is_asked_for_all(head: Head) -> None:
-    head.many, head.knows_pages, head.refuses = PAGE, False, True
-    async with AdminTransport(f"http://127.0.0.1:{head.server_port}", lambda: "token") as client:
-        found = await client.pages_of("things", Named, lambda it: it.name)
-    assert len(found) == PAGE
+    assert len(head.asked) == many // PAGE + 1
 
 
 async def test_a_post_whose_answer_was_lost_is_sent_again_under_its_key(head: Head) -> None:

@@ -20,7 +20,6 @@ from penstock.control.state.tenancy.spend import Budgets
 from penstock.control.state.tenancy.tenancy import Tenancy
 from penstock.control.state.tenancy.tenants import ApiKey, TenantSpec, created_tenant
 from penstock.control.store.documents import changes_between, view_of
-from penstock.control.store.migration import migrations
 from penstock.control.store.store import Contents, Document, Stored
 from tests.fakes.control_values import MINI, NOON, deployment, in_service, replica, spec
 
@@ -84,7 +83,6 @@ def test_what_a_deployment_says_is_read_as_it_was_written() -> None:
     (change,) = changes_between(ClusterView(), view)
     assert change.document is not None
     kept = {change.key: Stored(json.loads(json.dumps(change.document)), 1)}
-    assert not migrations(kept)
     assert view_of(Contents(1, kept), NOON).deployments[MINI].spec == wanted
 
 

@@ -108,15 +108,6 @@ async def test_an_empty_file_is_no_store_where_there_was_one(tmp_path: Path) -> 
     await (await SqliteStore.open(path, existed=True)).close()
 
 
-@pytest.mark.parametrize("format_", [3, 99])
-async def test_a_file_of_another_format_is_refused(tmp_path: Path, format_: int) -> None:
-    path = tmp_path / "penstock.db"
-    await (await SqliteStore.open(path)).close()
-    meddle(path, f"PRAGMA user_version = {format_}")
-    with pytest.raises(CannotStart, match=f"has format {format_}"):
-        await SqliteStore.open(path)
-
-
 async def test_counts_of_an_instance_that_was_not_heard_for_long_are_forgotten(
     tmp_path: Path,
 ) -> None:

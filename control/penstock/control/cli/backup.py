@@ -1,4 +1,4 @@
-"""`penstock backup` and `restore`: the head's store as one file, and back."""
+"""`penstock backup` and `restore`: the head's data as one file, and back."""
 
 from __future__ import annotations
 
@@ -9,49 +9,47 @@ import typer
 
 from penstock.control.cli.options import DataDir
 from penstock.control.cli.outcome import explained
-from penstock.control.data_dir import owned, store_path
+from penstock.control.data_dir import cluster_token_path, owned
 from penstock.control.settings import DATA_DIR
-from penstock.control.store import sqlite_backup
-from penstock.control.store.sqlite_backup import Copied
+from penstock.control.store import backup as backups
+from penstock.control.store.backup import BackedUp
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where the copy goes; it must not exist yet.")],
+    file: Annotated[Path, typer.Argument(help="Where it goes; it must not exist yet.")],
     data_dir: DataDir = Path(DATA_DIR),
 ) -> None:
-    """Copy the head's store to a file, on its machine, whether the head runs or not.
+    """Write the head's data to one file, on its machine, whether the head runs or not.
 
-    It has deployments, tenants, keys, usage and the audit trail. A whole backup takes along
-    adapters, evidence, cluster.token and admin.token of the data directory, copied after it.
+    It has deployments, tenants, keys and tokens by their hashes, usage, the audit trail, adapters
+    and reports of evaluations; and no secrets: keep cluster.token and secrets elsewhere.
 
-    Example: penstock backup /backups/penstock-$(date +%F).db
+    Example: penstock backup /backups/penstock-$(date +%F).backup
     """
     with explained("backup"):
-        made = sqlite_backup.back_up(store_path(data_dir), file)
-        typer.echo(f"{file} has the store of {data_dir}, {_told(made)}")
+        made = backups.back_up(data_dir, file)
+        typer.echo(f"{file} has the data of {data_dir}, {_told(made)}")
 
 
 def restore(
     file: Annotated[Path, typer.Argument(help="What `penstock backup` made.")],
     data_dir: DataDir = Path(DATA_DIR),
 ) -> None:
-    """Put a backup in the place of the store of a head that is stopped.
+    """Make the data directory of a head from a backup; it must be empty.
 
-    What was there is kept beside it. The head is then started once with --take-over.
+    The head that is started on it takes over what still runs.
 
-    Example: penstock restore /backups/penstock-2026-01-31.db
+    Example: penstock restore /backups/penstock-2026-01-31.backup
     """
     with explained("restore"), owned(data_dir):
-        store = store_path(data_dir)
-        found = sqlite_backup.restore(file, store)
-        kept = f"; what was there is now {found.kept}" if found.kept else ""
-        typer.echo(f"the store of {data_dir} is now {file}, {_told(found)}{kept}")
+        found = backups.restore(file, data_dir)
+        typer.echo(f"{data_dir} has now what is in {file}, {_told(found)}")
         typer.echo(
-            "start it once with --take-over: `penstock serve --take-over`, or `penstock head`"
+            "where agents or gateways still run, first put a copy of their cluster.token at "
+            f"{cluster_token_path(data_dir)}; then start the head: it takes over by itself"
         )
 
 
-def _told(copied: Copied) -> str:
-    return (
-        f"as of {copied.at[:19]}, revision {copied.revision}" if copied.at else "with nothing in it"
-    )
+def _told(found: BackedUp) -> str:
+    last = f"as of {found.at[:19]}, revision {found.revision}" if found.at else "with nothing in it"
+    return f"{last}, adapters: {found.adapters}"

@@ -20,16 +20,13 @@ from penstock.control.managers.whole import Whole
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.command import STRANGERS_ADVICE, observed_stamp, take_over, taken_over
 from penstock.control.state.fleet.admission import stranger
-from penstock.control.state.routing.fallbacks import tightened_bounds
 from penstock.control.state.stamp import Stamp, contradiction
 from penstock.control.store.documents import changes_between, view_of
-from penstock.control.store.migration import migrations
-from penstock.control.store.store import Author, Change, Document, DocumentStore, Key
+from penstock.control.store.store import IDENTITY, Author, Change, Document, DocumentStore, Key
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
 
-IDENTITY = Key("cluster", "identity")
 HEAD = "head"
 SEEN = "head (seen)"  # what it was told; no token has such a name
 
@@ -49,6 +46,7 @@ class ClusterStore(Cluster):
         self._stored = ClusterView()  # as the store has it; behind what is seen while held
         self._hold_unstored = False  # a restart would forget that this head holds still
         self._listens = False  # to strangers too, until it has taken over
+        self._restored = False  # from a backup, and it has not taken over since
 
     @property
     def stamp(self) -> Stamp:
@@ -57,30 +55,24 @@ class ClusterStore(Cluster):
 
     @property
     def takes_over(self) -> bool:
-        """Whether an operator asked for a take-over that is yet to come."""
+        """Whether a take-over is yet to come: somebody asked for it, or restored a backup."""
         return self._listens
 
     async def restore(self, *, listens: bool = False) -> None:
-        """Takes up the view that the last head left behind, brought to today's format. `listens`:
-        an operator asked for a take-over, see `listen_to_all`."""
-        self._listens = listens
+        """Takes up the view that the last head left behind. `listens`: an operator asked for a
+        take-over, see `listen_to_all`."""
         contents = await self._store.load()
-        migrated = migrations(contents.documents)
-        if migrated:
-            await self._write(migrated, Author(HEAD, "bring the store to this version's format"))
         if IDENTITY not in contents.documents:
             identity: Document = {"cluster_id": secrets.token_hex(16), "epoch": 1}
             await self._write([Change(IDENTITY, identity)], Author(HEAD, "make the cluster's id"))
         contents = await self._store.load()
         found = contents.documents[IDENTITY].document
+        self._restored = bool(found.get("restored"))
+        self._listens = listens or self._restored
         self._stamp = Stamp(str(found["cluster_id"]), int(found["epoch"]), contents.version)
         view = view_of(contents, self._clock.steady())
         for document in view.unreadable:
             log.error("skipped a document of the store", extra={"document": document})
-        for line in tightened_bounds(
-            view, {c.key.name for c in migrated if c.key.kind == "tenant"}
-        ):
-            log.warning(line)
         self._stored = view
         self.replace(replace(view, held=str(found.get("held", ""))))
 
@@ -169,10 +161,11 @@ class ClusterStore(Cluster):
         taken = take_over(old, self._stamp, observed)
         new = taken_over(old)
         changes = changes_between(self._stored, new)
-        changes.append(_identity(taken.stamp, ""))
+        changes.append(_identity(taken.stamp, "", restored=False))
         await self._write(changes, Author(HEAD, f"take over: {taken.stamp}"))
         self._stamp = replace(taken.stamp, revision=self._stamp.revision)
-        self._stored, self._hold_unstored, self._listens = new, False, False
+        self._stored, self._hold_unstored = new, False
+        self._listens = self._restored = False
         self.replace(new)
         return taken.differences
 
@@ -189,7 +182,7 @@ class ClusterStore(Cluster):
         if not self._hold_unstored:
             return
         held = self.view().held
-        change = _identity(self._stamp, held)
+        change = _identity(self._stamp, held, restored=self._restored)
         try:
             await self._write([change], Author(HEAD, f"hold still: {held}"))
             self._hold_unstored = False
@@ -262,6 +255,6 @@ async def _beside(step: Step, view: ClusterView) -> ClusterView:
     return view if new is apart else new
 
 
-def _identity(stamp: Stamp, held: str) -> Change:
-    document: Document = {"cluster_id": stamp.cluster_id, "epoch": stamp.epoch, "held": held}
-    return Change(IDENTITY, document)
+def _identity(stamp: Stamp, held: str, *, restored: bool) -> Change:
+    document = {"cluster_id": stamp.cluster_id, "epoch": stamp.epoch, "held": held}
+    return Change(IDENTITY, document | ({"restored": True} if restored else {}))

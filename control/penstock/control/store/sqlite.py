@@ -12,7 +12,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +20,7 @@ from penstock.control.errors import CannotStart, Code, PenstockError, StoreUnava
 from penstock.control.state.events import Event, EventPage, Wanted
 from penstock.control.state.tenancy.spend import SpendRow
 from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
-from penstock.control.store import sqlite_events, sqlite_usage
+from penstock.control.store import sqlite_events, sqlite_formats, sqlite_usage
 from penstock.control.store.store import (
     IDEMPOTENCY,
     AuditEntry,
@@ -35,9 +34,6 @@ from penstock.control.store.store import (
 
 _T = TypeVar("_T")
 
-# 1 had no index on the audit trail, and documents without uids: see migration.py. 2 had no usage.
-# 3 had usage that cost nothing.
-SCHEMA_VERSION = 4
 _SCHEMA = """
 CREATE TABLE documents (
     kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, document TEXT NOT NULL,
@@ -171,19 +167,13 @@ def _prepare(db: sqlite3.Connection, path: Path, existed: bool) -> None:
     found = [row[0] for row in db.execute("PRAGMA quick_check")]
     if found != ["ok"]:
         raise _corrupted(path, "; ".join(found[:3]))
-    (schema,) = db.execute("PRAGMA user_version").fetchone()
-    if schema == 0 and existed:
-        raise _corrupted(path, "it is empty, and a head has worked with it")
-    if schema == 0:
-        version = f"PRAGMA user_version = {SCHEMA_VERSION};"
-        db.executescript(f"BEGIN; {_SCHEMA} {sqlite_usage.TABLES} {version} COMMIT;")
-    elif schema != SCHEMA_VERSION:
-        raise CannotStart(
-            f"the store {path} has format {schema}, this version knows {SCHEMA_VERSION}: "
-            "start the Penstock that wrote it, or name another data directory"
-        )
-    with suppress(sqlite3.OperationalError):  # no room: then nothing is told of what happened
-        db.executescript(sqlite_events.TABLES)
+    if sqlite_formats.found(db) == 0:
+        if existed:
+            raise _corrupted(path, "it is empty, and a head has worked with it")
+        sqlite_formats.make(db, _SCHEMA + sqlite_usage.TABLES)
+    elif refused := sqlite_formats.refusal(db):
+        raise CannotStart(f"the store {path} {refused}; or name another data directory")
+    sqlite_formats.bring(db, path)
 
 
 def _corrupted(path: Path, detail: str) -> CannotStart:

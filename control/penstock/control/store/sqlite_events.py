@@ -1,8 +1,4 @@
-"""Events in the tables of the embedded store. Every function runs in the store's thread.
-
-The tables are made where they are missing, under the same format: an older version does not look
-at them.
-"""
+"""Events in the tables of the embedded store. Every function runs in the store's thread."""
 
 from __future__ import annotations
 
@@ -22,14 +18,14 @@ from penstock.control.state.events import (
 )
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS events (
+CREATE TABLE events (
     id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, name TEXT NOT NULL,
     deployment TEXT NOT NULL, reason TEXT NOT NULL, type TEXT NOT NULL, text TEXT NOT NULL,
     count INTEGER NOT NULL, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS events_name ON events (kind, name, reason);
-CREATE INDEX IF NOT EXISTS events_last ON events (last_ms);
-CREATE TABLE IF NOT EXISTS events_forgotten (
+CREATE INDEX events_name ON events (kind, name, reason);
+CREATE INDEX events_last ON events (last_ms);
+CREATE TABLE events_forgotten (
     one INTEGER PRIMARY KEY CHECK (one = 1), up_to INTEGER NOT NULL
 );
 """

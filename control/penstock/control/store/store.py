@@ -27,6 +27,10 @@ class Key(NamedTuple):
     name: str
 
 
+# Whose store it is, of which epoch, and whether it holds still or was restored.
+IDENTITY = Key("cluster", "identity")
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A document as the store holds it."""

@@ -275,8 +275,8 @@ async def test_who_applies_needs_the_roles_of_what_is_in_it(admin: Admin) -> Non
     for source, words in (("/etc", "this needs role admin"), ("no/such", "no/such")):
         pirate = {"penstock": "v1", "kind": "adapter", "name": "p", "version": 1}
         pirate |= {"base": "mini", "source": source}
-        body = {"documents": [mini, pirate]}
-        reply = await admin.client.post(URL, json=body, headers=operator, params={"force": "true"})
+        both = {"documents": [mini, pirate]}
+        reply = await admin.client.post(URL, json=both, headers=operator, params={"force": "true"})
         assert_faults(reply, (1, [], words))
 
 

@@ -90,15 +90,6 @@ def test_a_drained_node_is_shown_as_drained() -> None:
     assert "ready, drained" in shown(Everything([], [], [drained], []))
 
 
-def test_adapters_that_nobody_registered_are_told_with_what_to_do() -> None:
-    known = deployment()
-    old = known.model_copy(update={"unregistered": ["pirate=pirate@1=/models/pirate"]})
-    assert "not registered" not in shown(Everything([known], [], [], []))
-    text = " ".join(shown(Everything([old], [], [], []), width=80).split())
-    assert "mini: nobody can ask for adapters that are not registered" in text
-    assert "pirate=pirate@1=/models/pirate (alias=version=source); register them" in text
-
-
 def test_the_load_of_a_deployment_and_doubts_of_its_replicas_are_told() -> None:
     load = {"queued": 12, "in_flight": 3, "estimated_wait_ms": 2340, "queue_wait_ms": 56.7}
     loaded = deployment(load=load | {"shed_share": 0.125})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from penstock.control.state.rollout.deployment import created
 from penstock.control.store.adapters.content import AdapterContents
 from penstock.control.store.store import Author
 from tests.adapters.examples import ref, version
-from tests.control.managers.adapters.test_adoption import SHIPPED, Directories
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import NOON, UID, node, replica, spec
@@ -61,6 +60,14 @@ class Nodes:
         self.kept[replica_id] = ([each.name for each in kept], tuple(dropped))
 
 
+class Nowhere:
+    """There are no sources."""
+
+    @contextmanager
+    def fetched(self, source: str, max_bytes: int) -> Iterator[Path]:
+        yield Path(source)
+
+
 class World:
     """The loop between a view and nodes."""
 
@@ -71,7 +78,7 @@ class World:
         self.residence = self.residence_of(self.nodes)
 
     def residence_of(self, nodes: Nodes) -> AdapterResidence:
-        library = AdapterLibrary(self.contents, Directories(), self.cluster.view, self.clock)
+        library = AdapterLibrary(self.contents, Nowhere(), self.cluster.view, self.clock)
         return AdapterResidence(self.cluster, nodes, library, self.clock)  # type: ignore[arg-type]
 
     @asynccontextmanager
@@ -154,7 +161,9 @@ async def test_a_node_that_knows_no_such_order_is_not_asked_again(world: World) 
 async def test_content_goes_when_the_last_replica_has_let_go_of_a_removed_version(
     world: World,
 ) -> None:
-    taken = world.contents.take_in(SHIPPED / "pirate", FamilyLimits())
+    taken = world.contents.take_in(
+        Path("replica/penstock/replica/default_model/weights/adapters/pirate"), FamilyLimits()
+    )
     held = replica("r1")
     status = replace(held.status, adapters=("x@1",), adapter_digests=(taken.digest,))
     holding = replace(held, status=status)

@@ -11,7 +11,7 @@ from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.adapters.residence import KeepOrder, orders_of, residence_of
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import FailedAdapter, ReplicaId, ReplicaState
-from penstock.control.state.rollout.deployment import AdapterBinding, created
+from penstock.control.state.rollout.deployment import created
 from tests.adapters.examples import ref, version
 from tests.fakes.control_values import NOON, UID, node, replica, spec
 
@@ -89,12 +89,6 @@ def test_what_was_removed_or_retired_is_let_go() -> None:
         "r1": KeepOrder(dropped=("b@1", "c@1", "no name")),
         "r2": KeepOrder(),
     }
-
-
-def test_what_an_older_head_bound_is_not_let_go() -> None:
-    bound = replace(MINI, bindings=(AdapterBinding("x", "x@1", "/x"),))
-    found = telling(view().with_deployment(bound), "r1", adapters=("x@1",))
-    assert orders_of(found, {})[ReplicaId("r1")] == KeepOrder()
 
 
 def test_replicas_of_which_nothing_is_wanted_are_left_alone() -> None:

@@ -127,10 +127,6 @@ class DeploymentModel(Shown):
     spec: SpecModel
     status: StatusModel
     aliases: list[str] = Field(default_factory=list, description="of adapters that it offers")
-    unregistered: list[str] = Field(
-        default_factory=list,
-        description="adapters of an older version's spec whose files the head cannot read",
-    )
     created_at: datetime
     updated_at: datetime
 
@@ -154,7 +150,6 @@ class DeploymentModel(Shown):
                 budget=BudgetModel.of(view, deployment, spent_today),
             ),
             aliases=[alias.name for alias in view.adapters.aliases_of(deployment.spec.name)],
-            unregistered=[f"{b.alias}={b.adapter}={b.source}" for b in deployment.bindings],
         )
 
 

@@ -92,7 +92,6 @@ def to_parts(everything: Everything) -> list[Part]:
         *notes((f"! {it.subject}", it.text) for it in everything.problems),
         listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
         *notes((it.name, why(it, LONGEST_TEXT)) for it in deployments),
-        *notes((it.name, _unregistered(it)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         *_spends(deployments),
         listing("Replicas", REPLICA_COLUMNS, (_replica(it, unobserved) for it in replicas)),
@@ -150,15 +149,6 @@ def _resets(it: DeploymentModel) -> str:
     if not budget.used_up or budget.resets_at is None:
         return ""
     return f"it takes nothing until {budget.resets_at:%Y-%m-%d %H:%M} UTC"
-
-
-def _unregistered(it: DeploymentModel) -> str:
-    if not it.unregistered:
-        return ""
-    return (
-        f"nobody can ask for adapters that are not registered: {', '.join(it.unregistered)} "
-        "(alias=version=source); register them and set their aliases"
-    )
 
 
 LOAD_COLUMNS = ("name", "state", "in flight", "queued", "next waits", "waited", "shed")

@@ -22,6 +22,9 @@ PROBE_EVERY = timedelta(milliseconds=500)
 # So that a gateway is known to be ready soon after it is.
 PROBE_STARTING_EVERY = timedelta(milliseconds=100)
 
+# What a gateway has that was adopted to tell this head what it counted before.
+OBSERVED_WITHIN = timedelta(seconds=5)
+
 SHOWN_AS = {
     Verdict.STARTING: GatewayState.STARTING,
     Verdict.READY: GatewayState.READY,
@@ -121,6 +124,17 @@ class LocalGateway:
         self._ask_to_drain()
         self._needs.signs.asked_to_drain(self.command.id)
         await self._needs.show(self.command, state=GatewayState.DRAINING)
+
+    async def give_way(self) -> None:
+        """Drains it once it has told this head what it counted while none was there, which nobody
+        knows when it has ended; after a while in any case."""
+        clock, signs = self._needs.clock, self._needs.signs
+        until = clock.monotonic() + OBSERVED_WITHIN.total_seconds()
+        while signs.of(self.command.id).reported_at is None and clock.monotonic() < until:
+            if self.has_ended:
+                return
+            await clock.sleep(PROBE_STARTING_EVERY)
+        await self.drain()
 
     async def end(self, patience: timedelta) -> None:
         """Drains it and returns when it has ended; kills it where that takes too long."""

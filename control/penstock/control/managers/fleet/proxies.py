@@ -153,7 +153,7 @@ class GatewayManager:
             if newest.ready.is_set():
                 older, self._older = self._older, []
                 for gateway in older:
-                    await gateway.drain()
+                    await gateway.give_way()
         if self._current is not None and not self._command.runs(self._current.argv):
             await self._succeed("gateway runs with other settings: replaced")
 
@@ -198,7 +198,7 @@ class GatewayManager:
             old, self._current, self._command = self._current, fresh, command
             self._changed.set()
             if old is not None and not old.has_ended:
-                await old.drain()
+                await old.give_way()
         return self._shown()
 
     async def _until_ready(self, gateway: LocalGateway) -> None:

@@ -53,7 +53,7 @@ def residence_of(
     orders = {
         each.id: KeepOrder(
             kept=_with_digests(view.adapters, placement.keeps[each.id]),
-            dropped=_unknown(view.adapters, deployment, each),
+            dropped=_unknown(view.adapters, each),
         )
         for each in replicas
     }
@@ -117,14 +117,11 @@ def _with_digests(registry: AdapterRegistry, keeps: tuple[Kept, ...]) -> tuple[K
     )
 
 
-def _unknown(
-    registry: AdapterRegistry, deployment: Deployment, replica: Replica
-) -> tuple[str, ...]:
+def _unknown(registry: AdapterRegistry, replica: Replica) -> tuple[str, ...]:
     """What it holds and nobody may ask for any more."""
     known = registry.names()
     unknown = (name for name in replica.status.adapters if name not in known)
-    spared = registry.unreadable.union(binding.adapter for binding in deployment.bindings)
-    return tuple(sorted(name for name in unknown if name not in spared))
+    return tuple(sorted(name for name in unknown if name not in registry.unreadable))
 
 
 def _refs(names: Iterable[str]) -> set[AdapterRef]:

@@ -45,15 +45,6 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class AdapterBinding:
-    """An adapter as documents of older heads have it in a deployment, until it is registered."""
-
-    alias: str  # "pirate"
-    adapter: str  # "pirate@1"
-    source: str  # directory, or a name that the replica ships
-
-
-@dataclass(frozen=True, slots=True)
 class DeploymentSpec:
     """What an operator asks for. Raises InvalidSpec where it contradicts itself."""
 
@@ -123,7 +114,6 @@ class Deployment:
     tries: int = 0  # such attempts in a row
     load_ms: int = 0  # milliseconds that its last replica took to get ready; 0: not known
     model_generation: int = 0  # the generation that last changed the model
-    bindings: tuple[AdapterBinding, ...] = ()  # of an older head, that are not registered yet
     revisions: tuple[Revision, ...] = setting("", (), form=REVISIONS)  # oldest first
     restart_generation: int = 0  # replicas of an older one are outgoing, whatever their template
     settings_past: SettingsPast = setting("", (), form=SETTINGS_PAST)
