@@ -77,7 +77,8 @@ def check_store(data_dir: Path, *, existed: bool) -> None:
     leave = "leave --existing-store out" if existed else f"remove {served}"
     raise CannotStart(
         f"the data directory {data_dir} holds no {store_path(data_dir).name}, though {why}: see "
-        f"whether its disk is mounted, or run `penstock restore`; to begin with nothing, {leave}"
+        "whether its disk is mounted, or put the directory away and make another from a backup by "
+        f"`penstock restore`; to begin with nothing, {leave}"
     )
 
 

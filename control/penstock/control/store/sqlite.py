@@ -165,8 +165,9 @@ def _prepare(db: sqlite3.Connection, path: Path, existed: bool) -> None:
 
 def _corrupted(path: Path, detail: str) -> CannotStart:
     return CannotStart(
-        f"the store {path} is damaged ({detail}): put a backup in its place by `penstock restore`;"
-        " nodes and gateways go on as they are meanwhile",
+        f"the store {path} is damaged ({detail}): put its directory away and "
+        "make another from a backup by `penstock restore`; nodes and gateways go on as they are "
+        "meanwhile",
         Code.STORE_CORRUPTED,
     )
 
