@@ -188,10 +188,10 @@ def _wrong(listed: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
 def _looked_at(db: sqlite3.Connection, source: Path, data_dir: Path) -> BackedUp:
     _check(db, source)
     last = "SELECT version, at FROM transactions ORDER BY version DESC LIMIT 1"
-    row = db.execute(last).fetchone() or (0, "")
+    revision, at = db.execute(last).fetchone() or (0, "")
     folder = adapters_path(data_dir)
     names = folder.iterdir() if folder.is_dir() else ()
-    return BackedUp(*row, sum(1 for each in names if re.fullmatch(_DIGEST, each.name)))
+    return BackedUp(revision, at, sum(1 for each in names if re.fullmatch(_DIGEST, each.name)))
 
 
 def _check(db: sqlite3.Connection, source: Path) -> None:
