@@ -14,7 +14,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.store import sqlite_formats
 from penstock.control.store.documents import changes_between, view_of
 from penstock.control.store.sqlite import SqliteStore
-from penstock.control.store.store import Author, Change, Key
+from penstock.control.store.store import Author, Change, Document, Key
 from tests.fakes.control_values import NOON
 
 # Of states that last no longer than a head; and what is none any more.
@@ -38,7 +38,7 @@ def looked_at(path: Path) -> tuple[int, int]:
         return db.execute("PRAGMA user_version").fetchone()[0], sqlite_formats.found(db)
 
 
-async def contents(path: Path) -> dict[Key, object]:
+async def contents(path: Path) -> dict[Key, Document]:
     store = await SqliteStore.open(path)
     found = {key: stored.document for key, stored in (await store.load()).documents.items()}
     await store.close()
@@ -72,7 +72,7 @@ async def test_every_document_of_the_base_is_read_and_written_as_it_was(path: Pa
         assert before == after | {name: before[name] for name in LEFT_OUT if name in before}
 
 
-async def contents_of_copy(path: Path) -> dict[Key, object]:
+async def contents_of_copy(path: Path) -> dict[Key, Document]:
     copy = path.with_name("copy.db")
     sqlite_formats.copied(path, copy, lambda _: None)
     return await contents(copy)
