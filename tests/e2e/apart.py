@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 
 from tests.e2e.system import MARK, eventually, get_json
@@ -81,18 +79,20 @@ class Apart:
     def change(self, method: str, path: str, body: Any = None) -> Any:
         """A request to the admin API; its answer."""
         token = (self.head_data / "admin.token").read_text().strip()
-        request = urllib.request.Request(
-            f"http://{self._admin}/admin/v1/{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"authorization": f"Bearer {token}", "content-type": "application/json"},
-        )
         try:
-            with urllib.request.urlopen(request, timeout=60) as reply:
-                return json.loads(reply.read() or b"null")
-        except urllib.error.HTTPError as error:
-            error.add_note(error.read().decode())
-            raise
+            reply = httpx.request(
+                method,
+                f"http://{self._admin}/admin/v1/{path}",
+                json=body,
+                headers={"authorization": f"Bearer {token}", "content-type": "application/json"},
+                trust_env=False,
+                timeout=60,
+            )
+        except httpx.TransportError as error:
+            raise OSError(f"{method} {path}: {error!r}") from error
+        if reply.is_error:
+            raise OSError(f"{method} {path}: {reply.status_code} {reply.text}")
+        return reply.json() if reply.content else None
 
     def replicas(self) -> set[int]:
         """The processes of those that serve."""

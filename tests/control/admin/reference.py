@@ -30,7 +30,7 @@ class Route:
     path: str
     operation: Mapping[str, Any]
     is_list: bool
-    makes_one: bool  # a POST to a list: what it makes is not there yet
+    makes_one: bool  # a POST whose path names nothing that is there
 
     @property
     def name(self) -> str:
@@ -82,7 +82,7 @@ def routes_of(document: Mapping[str, Any]) -> Iterator[Route]:
                 path,
                 operation,
                 is_list=lists and method == "get",
-                makes_one=lists and method == "post",
+                makes_one=method == "post" and (lists or "{" not in path),
             )
 
 

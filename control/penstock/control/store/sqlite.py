@@ -179,7 +179,8 @@ def _prepare(db: sqlite3.Connection, path: Path, existed: bool) -> None:
 def _corrupted(path: Path, detail: str) -> CannotStart:
     return CannotStart(
         f"the store {path} is damaged ({detail}): put its directory away and "
-        "make another from a backup by `penstock restore`; nodes and gateways go on as they are meanwhile",
+        "make another from a backup by `penstock restore`; nodes and gateways go on as they are "
+        "meanwhile",
         Code.STORE_CORRUPTED,
     )
 
