@@ -79,7 +79,7 @@ def _as_told(before: Any, after: Any) -> Any:
     match before:
         case Mapping():
             return {name: _as_told(each, after.get(name)) for name, each in before.items()}
-        case list():
+        case list() if isinstance(after, list):
             return [_as_told(one, other) for one, other in zip(before, after, strict=True)]
     return after
 
