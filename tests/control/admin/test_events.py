@@ -14,6 +14,7 @@ from tests.control.admin.app_harness import Admin, assert_problem, client_of, ru
 from tests.fakes.control_values import NOON
 
 PATH = "/admin/v1/events"
+SSE = {"accept": "text/event-stream"}
 
 
 @pytest.fixture
@@ -36,8 +37,8 @@ async def listed(admin: Admin, **params: str | int) -> list[int]:
 async def followed(admin: Admin, last_event_id: int | str = "", **params: str) -> list[Any]:
     """Events and gaps that a follower has until the head ends; the ids behind which it goes on."""
     admin.events.close()
-    headers = {"last-event-id": str(last_event_id)} if last_event_id != "" else {}
-    reply = await admin.client.get(f"{PATH}/stream", params=params, headers=headers)
+    headers = SSE | ({"last-event-id": str(last_event_id)} if last_event_id != "" else {})
+    reply = await admin.client.get(PATH, params=params, headers=headers)
     assert reply.status_code == 200, reply.text
     assert reply.headers["content-type"].startswith("text/event-stream")
     found: list[Any] = []
@@ -86,7 +87,7 @@ async def test_a_viewer_may_read_events_and_nobody_without_a_token(admin: Admin)
     headers = await admin.headers(Role.VIEWER)
     assert (await admin.client.get(PATH, headers=headers)).status_code == 200
     async with client_of(admin.app, "") as nobody:
-        assert (await nobody.get(f"{PATH}/stream")).status_code == 401
+        assert (await nobody.get(PATH, headers=SSE)).status_code == 401
 
 
 async def test_a_follower_begins_with_what_comes(admin: Admin) -> None:
@@ -112,5 +113,5 @@ async def test_a_store_that_cannot_be_read_is_an_error_before_the_stream_begins(
     admin: Admin,
 ) -> None:
     admin.store.unreadable = True
-    for path in (PATH, f"{PATH}/stream"):
-        assert_problem(await admin.client.get(path), 503, "told to fail")
+    for headers in ({}, SSE):
+        assert_problem(await admin.client.get(PATH, headers=headers), 503, "told to fail")

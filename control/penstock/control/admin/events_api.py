@@ -23,11 +23,13 @@ from penstock.control.store.events import EventStore
 SSE: Final = "text/event-stream"
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     status.HTTP_200_OK: {
-        "description": "Events as they come, each with its id; a `gap` where some are gone",
+        "description": "Events by their ids, or as they come, and a `gap` where some are gone",
         "content": {SSE: {"schema": {"type": "string"}}},
     }
 }
-Id = Annotated[int, Query(ge=0, description="only behind this id: the last of the page before")]
+Id = Annotated[
+    int | None, Query(ge=0, description="only behind this id: the last of the page before")
+]
 
 
 def _wanted(
@@ -48,38 +50,38 @@ def events_api(store: EventStore, events: EventManager) -> APIRouter:
     """Read by anybody with a token."""
     router = resources("/events", tag="events")
 
-    @router.get("")
+    @router.get("", response_model=list[EventModel], responses=STREAM)
     async def list_events(
         _: Viewer,
         wanted: Asked,
         limit: Annotated[int | None, Query(ge=1, le=MOST, description="at most")] = None,
-        after: Id = 0,
+        after: Id = None,
         last: Annotated[
             int | None, Query(ge=1, le=MOST, description="the newest so many alone")
         ] = None,
-    ) -> list[EventModel]:
-        """What happened in the last seven days, by id. What happens again within an hour is one
-        event, which counts, and has the id of the last time."""
+        accept: Annotated[str, Header(description=f"`{SSE}`: follow them")] = "",
+        last_event_id: Annotated[int | None, Header(ge=0, description="as `after`")] = None,
+    ) -> list[EventModel] | StreamingResponse:
+        """What happened in the last seven days, by id; as server-sent events what comes from now
+        on, or all behind `after` or `Last-Event-ID`, and a `gap` where some of it is kept no
+        longer. What happens again within an hour is one event, which counts, and has the id of
+        the last time."""
+        if SSE in accept:
+            return await _followed(
+                events, wanted, after if last_event_id is None else last_event_id
+            )
         most = limit if last is None else last
-        page = await store.events(wanted, after=after, most=most, last=last is not None)
+        page = await store.events(wanted, after=after or 0, most=most, last=last is not None)
         return [EventModel.of(each) for each in page.events]
 
-    @router.get("/stream", response_class=StreamingResponse, responses=STREAM)
-    async def follow_events(
-        _: Viewer,
-        wanted: Asked,
-        after: Annotated[int | None, Query(ge=0, description="begin behind this id")] = None,
-        last_event_id: Annotated[int | None, Header(ge=0, description="likewise")] = None,
-    ) -> StreamingResponse:
-        """What happens, as server-sent events: all behind the id of `Last-Event-ID` or `after`, or
-        what comes from now on. What is behind it and not kept any more is told as a `gap`."""
-        begin = after if last_event_id is None else last_event_id
-        pages = events.follow(wanted, begin)
-        first = await anext(pages)  # so that what goes wrong is told as an error
-        lines = _lines(first, pages)
-        return StreamingResponse(lines, media_type=SSE, headers={"cache-control": "no-store"})
-
     return router
+
+
+async def _followed(events: EventManager, wanted: Wanted, after: int | None) -> StreamingResponse:
+    pages = events.follow(wanted, after)
+    first = await anext(pages)  # so that what goes wrong is told as an error
+    lines = _lines(first, pages)
+    return StreamingResponse(lines, media_type=SSE, headers={"cache-control": "no-store"})
 
 
 async def _lines(first: Followed, pages: AsyncGenerator[Followed, None]) -> AsyncIterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import AsyncGenerator, Mapping
 from datetime import timedelta
+from typing import Any
 
 from penstock.control.admin.event_models import EventModel, GapModel
 from penstock.control.outside.admin_transport import AdminTransport
@@ -28,7 +29,8 @@ class EventClient(AdminTransport):
         go on. Raises `Unavailable`."""
         decoder, text = codecs.getincrementaldecoder("utf-8")(), ""
         asked = {**wanted, **({} if after is None else {"after": str(after)})}
-        parts = self.download("/events/stream", params=asked, timeout=SILENCE.total_seconds())
+        more: dict[str, Any] = {"params": asked, "headers": {"accept": "text/event-stream"}}
+        parts = self.download("/events", timeout=SILENCE.total_seconds(), **more)
         async for part in parts:
             *blocks, text = (text + decoder.decode(part)).split("\n\n")
             for block in blocks:
