@@ -1,4 +1,5 @@
 // How long a request waits for a place at its session's revision.
+#include "dispatch/shadow_place.h"
 #include "dispatcher_fixture.h"
 
 namespace penstock::dispatch {
@@ -50,6 +51,19 @@ TEST_F(RevisionWaitTest, ItWaitsThoughAnotherReplicaHasRoomAndHasThePlaceThatCom
   EXPECT_EQ(next.waker->woken, 1);
   ASSERT_TRUE(next.turn.has_place());
   EXPECT_EQ(where(next), "r1");
+}
+
+TEST_F(RevisionWaitTest, AShadowGivesItsPlaceUpForIt) {
+  { const auto given_back = holds_.turn.take(); }
+  ShadowPlace shadow;
+  const auto waker = std::make_shared<CountingWaker>();
+  const std::vector<routing::ReplicaId> not_there{{"r2"}};
+  ASSERT_TRUE(routes_.of("mini").place_shadow(shadow, {}, not_there, waker));
+  Asking next;
+  ask(next);
+  ASSERT_TRUE(next.turn.has_place());
+  EXPECT_EQ(where(next), "r1");
+  EXPECT_EQ(waker->woken, 1);
 }
 
 TEST_F(RevisionWaitTest, OthersPassIt) {
