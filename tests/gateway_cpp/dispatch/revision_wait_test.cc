@@ -1,4 +1,6 @@
 // How long a request waits for a place at its session's revision.
+#include <array>
+
 #include "dispatch/shadow_place.h"
 #include "dispatcher_fixture.h"
 
@@ -71,6 +73,19 @@ TEST_F(RevisionWaitTest, OthersPassIt) {
   ask(next);
   Asking other;
   ASSERT_FALSE(admit(other).refusal);  // of no session
+  EXPECT_EQ(where(other), "r2");
+}
+
+TEST_F(RevisionWaitTest, ADozenOfItsKindBeforeThemKeepNoRoomFromOthersThatWait) {
+  Asking holds_other;
+  ASSERT_FALSE(admit(holds_other).refusal);
+  std::array<Asking, 12> kept;
+  for (Asking& one : kept) ask(one);
+  Asking other;
+  ASSERT_FALSE(admit(other).refusal);
+  EXPECT_FALSE(other.turn.has_place());
+  { const auto given_back = holds_other.turn.take(); }
+  ASSERT_TRUE(other.turn.has_place());
   EXPECT_EQ(where(other), "r2");
 }
 
