@@ -63,8 +63,8 @@ class FairQueue {
 
   void push(QueueEntry& entry);
 
-  // The first in order for which fits(entry); null: none. Looks at no more than 16 of a priority,
-  // and at no more than 8 of one tenant among them: those that fit nowhere hold up no others.
+  // The first in order for which fits(entry); null: none. Looks at no more than 64 of a priority,
+  // and at no more than 32 of one tenant among them: those that fit nowhere hold up no others.
   template <class Fits>
   QueueEntry* next(const Fits& fits) const {
     Walk walk(*this);
@@ -101,8 +101,8 @@ class FairQueue {
 
  private:
   static constexpr std::size_t kClasses = 3;
-  static constexpr std::size_t kLooks = 16;
-  static constexpr std::size_t kLooksOfOne = 8;
+  static constexpr std::size_t kLooks = 64;
+  static constexpr std::size_t kLooksOfOne = 32;
 
   using Entries = boost::intrusive::list<
       QueueEntry, boost::intrusive::member_hook<QueueEntry, boost::intrusive::list_member_hook<>,

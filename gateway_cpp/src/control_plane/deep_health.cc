@@ -11,7 +11,8 @@ namespace {
 using Verdict = DeepAnswer::Verdict;
 
 constexpr std::chrono::seconds kAskedEvery{10};
-constexpr std::chrono::seconds kAnswerCounts{60};    // what was answered before says nothing
+constexpr std::chrono::minutes kAnswerCounts{10};  // what was answered before says nothing
+constexpr std::chrono::seconds kForgetsEvery{1};
 constexpr std::chrono::seconds kHealthPatience{15};  // a replica gives itself ten
 constexpr unsigned kAskedAtOnce = 64;
 
@@ -21,6 +22,20 @@ grpc::ChannelArguments replica_channel() {
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
+}
+
+// gRPC's own words name addresses, and who looks may be a client.
+std::string why_no_answer(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+      return "no answer: it cannot be reached";
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return "no answer within " + std::to_string(kHealthPatience.count()) + " s";
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return "no answer: it does not take the gateway's token";
+    default:
+      return "no answer: gRPC status " + std::to_string(status.error_code());
+  }
 }
 
 }  // namespace
@@ -43,7 +58,7 @@ struct DeepHealth::Asked {
   std::unique_ptr<grpc::ClientAsyncResponseReader<v1::HealthReply>> reader;
 
   DeepAnswer answer(base::SteadyTime now) const {
-    if (!status.ok()) return {Verdict::kUnwell, "no answer: " + status.error_message(), {}, now};
+    if (!status.ok()) return {Verdict::kUnwell, why_no_answer(status), {}, now};
     const bool ready = reply.state() == v1::REPLICA_STATE_READY;
     const Verdict failed = ready ? Verdict::kUnwell : Verdict::kUnknown;
     return {reply.ok() ? Verdict::kWell : failed, reply.detail(),
@@ -144,6 +159,8 @@ void DeepHealth::note(const Asked& asked) {
 }
 
 void DeepHealth::forget_old(base::SteadyTime now) {
+  if (now < forgets_at_) return;  // a page looks once for each deployment
+  forgets_at_ = now + kForgetsEvery;
   std::erase_if(known_, [now](const auto& entry) {
     return !entry.second.waits && now - entry.second.asked >= kAnswerCounts;
   });

@@ -28,7 +28,7 @@ struct DeepTarget {
 
 struct DeepAnswer {
   enum class Verdict : std::uint8_t { kUnknown, kWell, kUnwell };
-  Verdict verdict = Verdict::kUnknown;  // none yet, or none in the last minute
+  Verdict verdict = Verdict::kUnknown;  // none yet, or none in ten minutes
   std::string detail = {};              // for a person
   std::chrono::microseconds took{0};    // the work that it was asked for
   base::SteadyTime at = {};             // when it answered
@@ -72,6 +72,7 @@ class DeepHealth {
   grpc::Alarm bell_;  // rings for the thread once there are wishes
   bool stopping_ = false;
   std::map<Key, Known> known_;
+  base::SteadyTime forgets_at_{};  // not before, what is old
   std::vector<DeepTarget> wishes_;
   unsigned waiting_ = 0;
   std::thread thread_;  // asks and hears; there is none until somebody has looked

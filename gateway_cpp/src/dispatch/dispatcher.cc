@@ -60,14 +60,15 @@ Admission Dispatcher::admit(Turn& turn, const PlaceRequest& ask,
     const std::lock_guard lock(mutex_);
     wakers = hand_out();
     make_room(wakers);
-    outcome = place_or_turn(turn, ask, asked, waker);
+    outcome = place_or_turn(turn, ask, asked, waker, wakers);
   }
   wake(wakers);
   return outcome;
 }
 
 Admission Dispatcher::place_or_turn(Turn& turn, const PlaceRequest& ask,
-                                    const admission::DeploymentAsk& asked, const MakeWaker& waker) {
+                                    const admission::DeploymentAsk& asked, const MakeWaker& waker,
+                                    Wakers& wakers) {
   auto load = load_for(ask);
   if (!appointments_.empty()) leave_room(load, ask, asked.limits.max_queued);
   const auto decision = admission::decide_place(asked, load);
@@ -77,7 +78,7 @@ Admission Dispatcher::place_or_turn(Turn& turn, const PlaceRequest& ask,
   }
   if (!appointments_.empty()) appointments_.keep(fingerprint(ask));
   const bool can_wait = queued() < asked.limits.max_queued;
-  Place place = load.with_room > 0 ? reserve(ask, {}, can_wait) : Place();
+  Place place = load.with_room > 0 ? reserve_before_shadows(ask, {}, can_wait, wakers) : Place();
   if (place) {
     charge(place, ask);
     give(turn, std::move(place));
@@ -115,7 +116,7 @@ bool Dispatcher::again(Turn& turn, const PlaceRequest& ask,
   Wakers wakers;
   const auto enter = [&] {
     const std::lock_guard lock(mutex_);
-    Place place = reserve_before_shadows(ask, excluded, wakers);
+    Place place = reserve_before_shadows(ask, excluded, true, wakers);
     if (place) {
       charge(place, ask);
       give(turn, std::move(place));

@@ -134,7 +134,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   using Wakers = std::vector<std::shared_ptr<Waker>>;
 
   Admission place_or_turn(Turn& turn, const PlaceRequest& ask,
-                          const admission::DeploymentAsk& asked, const MakeWaker& waker);
+                          const admission::DeploymentAsk& asked, const MakeWaker& waker,
+                          Wakers& wakers);
   std::uint32_t queued_before(const routing::Counts& counts) const;
   admission::DeploymentLoad load_for(const PlaceRequest& ask) const;
   void note_wait(const PlaceRequest& ask, const admission::DeploymentAsk& asked,
@@ -165,7 +166,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   void give_up(ShadowPlace& place, Wakers& wakers);
   void make_room(Wakers& wakers);
   Place reserve_before_shadows(const PlaceRequest& ask,
-                               std::span<const routing::ReplicaId> excluded, Wakers& wakers);
+                               std::span<const routing::ReplicaId> excluded, bool patient,
+                               Wakers& wakers);
   void leave_to_others(const routing::Replica& replica, Wakers& wakers);
   void release(ShadowPlace& place);
   void release(Place& place);

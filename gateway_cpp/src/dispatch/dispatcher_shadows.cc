@@ -52,12 +52,12 @@ void Dispatcher::make_room(Wakers& wakers) {
 
 // The same for one that may not go everywhere.
 Place Dispatcher::reserve_before_shadows(const PlaceRequest& ask,
-                                         std::span<const routing::ReplicaId> excluded,
+                                         std::span<const routing::ReplicaId> excluded, bool patient,
                                          Wakers& wakers) {
-  Place place = reserve(ask, excluded, true);
+  Place place = reserve(ask, excluded, patient);
   while (!place && !shadows_.empty()) {
     give_up(*shadows_.back(), wakers);
-    place = reserve(ask, excluded, true);
+    place = reserve(ask, excluded, patient);
   }
   return place;
 }

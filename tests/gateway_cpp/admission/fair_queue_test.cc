@@ -176,20 +176,20 @@ TEST_F(FairQueueTest, OneThatFitsNowhereHoldsUpNoOther) {
 }
 
 TEST_F(FairQueueTest, ATenantWhoseRequestsFitNowhereHoldsUpNoOther) {
-  for (int i = 0; i < 30; ++i) push("a", 1);
+  for (int i = 0; i < 100; ++i) push("a", 1);
   QueueEntry& other = push("b");
   const auto fits = [](const QueueEntry& entry) { return entry.tenant == "b"; };
   EXPECT_EQ(queue_.next(fits), &other);
 }
 
-TEST_F(FairQueueTest, LooksAtSixteenOfAPriorityAtMost) {
-  for (int i = 0; i < 5; ++i) {
+TEST_F(FairQueueTest, LooksAtSixtyFourOfAPriorityAtMost) {
+  for (int i = 0; i < 20; ++i) {
     for (const char* tenant : {"a", "b", "c", "d", "e"}) push(tenant);
   }
   push("l", 100, Priority::kLow);
   int looks = 0;
   EXPECT_EQ(queue_.next([&looks](const QueueEntry&) { return ++looks > 100; }), nullptr);
-  EXPECT_EQ(looks, 17);
+  EXPECT_EQ(looks, 65);
 }
 
 TEST_F(FairQueueTest, KnowsAllThatWaitOfWhateverTenantAndPriority) {

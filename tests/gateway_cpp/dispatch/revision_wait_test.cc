@@ -1,4 +1,7 @@
 // How long a request waits for a place at its session's revision.
+#include <array>
+
+#include "dispatch/shadow_place.h"
 #include "dispatcher_fixture.h"
 
 namespace penstock::dispatch {
@@ -52,11 +55,37 @@ TEST_F(RevisionWaitTest, ItWaitsThoughAnotherReplicaHasRoomAndHasThePlaceThatCom
   EXPECT_EQ(where(next), "r1");
 }
 
+TEST_F(RevisionWaitTest, AShadowGivesItsPlaceUpForIt) {
+  { const auto given_back = holds_.turn.take(); }
+  ShadowPlace shadow;
+  const auto waker = std::make_shared<CountingWaker>();
+  const std::vector<routing::ReplicaId> not_there{{"r2"}};
+  ASSERT_TRUE(routes_.of("mini").place_shadow(shadow, {}, not_there, waker));
+  Asking next;
+  ask(next);
+  ASSERT_TRUE(next.turn.has_place());
+  EXPECT_EQ(where(next), "r1");
+  EXPECT_EQ(waker->woken, 1);
+}
+
 TEST_F(RevisionWaitTest, OthersPassIt) {
   Asking next;
   ask(next);
   Asking other;
   ASSERT_FALSE(admit(other).refusal);  // of no session
+  EXPECT_EQ(where(other), "r2");
+}
+
+TEST_F(RevisionWaitTest, ADozenOfItsKindBeforeThemKeepNoRoomFromOthersThatWait) {
+  Asking holds_other;
+  ASSERT_FALSE(admit(holds_other).refusal);
+  std::array<Asking, 12> kept;
+  for (Asking& one : kept) ask(one);
+  Asking other;
+  ASSERT_FALSE(admit(other).refusal);
+  EXPECT_FALSE(other.turn.has_place());
+  { const auto given_back = holds_other.turn.take(); }
+  ASSERT_TRUE(other.turn.has_place());
   EXPECT_EQ(where(other), "r2");
 }
 
