@@ -5,12 +5,13 @@ Scalars are read as JSON would have them: `yes`, `1:30` and dates are texts.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import yaml
 
@@ -20,6 +21,7 @@ STDIN: Final = "-"
 ENDINGS: Final = (".yaml", ".yml", ".json")
 MOST_BYTES: Final = 32 << 20
 DEEPEST: Final = 20
+MOST_FIELDS: Final = 100_000  # of a document: anchors say them for nothing
 SCHEMA: Final = "penstock.schema.json"
 HEAD: Final = f"""\
 # yaml-language-server: $schema={SCHEMA}
@@ -48,6 +50,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """YAML of today, without what texts turned into before: yes, no, 1:30, 0777, dates."""
 
     yaml_implicit_resolvers: dict[str, list[Any]] = {}  # noqa: RUF012  # the library's own way
+    yaml_constructors: dict[str | None, Any] = {  # noqa: RUF012  # what JSON has
+        tag: made
+        for tag, made in yaml.SafeLoader.yaml_constructors.items()
+        if tag is None or tag.rpartition(":")[2] in ("null", "bool", "str", "seq", "map")
+    }
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -74,6 +81,22 @@ for _tag, _pattern, _first in _PLAIN:
     )
 
 
+def _number(_: yaml.Loader, node: yaml.ScalarNode) -> int | float:
+    kind = int if node.tag.endswith("int") else float
+    try:
+        value: int | float = kind(node.value)
+    except ValueError:
+        value = math.nan
+    if (kind is float and not math.isfinite(value)) or value != value:
+        problem = f"{node.value[:20]} is no number that JSON can say"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    return value
+
+
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _number)
+
+
 def read(sources: Sequence[str]) -> list[Document]:
     """The documents of files, of all files of directories, and of stdin where one is "-". Raises
     `InvalidInput`, which names file and line."""
@@ -96,6 +119,7 @@ def stamp(sources: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
 def parsed(text: str, name: str) -> Iterator[Document]:
     """The documents of one text; those that are empty are left out. Raises `InvalidInput`."""
     try:
+        _check_depth(text, name)
         loader = _Loader(text)
         while loader.check_node():
             node = loader.get_node()
@@ -139,18 +163,24 @@ def _told(fault: Fault, documents: Sequence[Document]) -> str:
 def _texts(sources: Sequence[str]) -> Iterator[tuple[str, str]]:
     for source in sources:
         if source == STDIN:
-            yield "stdin", sys.stdin.read()
+            yield _text(sys.stdin.buffer, "stdin")
             continue
-        path = Path(source)
         try:
-            for file in _files(path):
-                if file.stat().st_size > MOST_BYTES:
-                    raise InvalidInput(f"{file} is longer than {MOST_BYTES} bytes")
-                yield str(file), file.read_text()
+            for path in _files(Path(source)):
+                with path.open("rb") as file:
+                    yield _text(file, str(path))
         except OSError as error:
             raise InvalidInput(f"cannot read {source}: {error.strerror}") from None
-        except UnicodeDecodeError as error:
-            raise InvalidInput(f"{source} is no text in UTF-8: {error.reason}") from None
+
+
+def _text(file: IO[bytes], name: str) -> tuple[str, str]:
+    data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise InvalidInput(f"{name} is longer than {MOST_BYTES} bytes")
+    try:
+        return name, data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name} is no text in UTF-8: {error.reason}") from None
 
 
 def _files(path: Path) -> list[Path]:
@@ -159,12 +189,29 @@ def _files(path: Path) -> list[Path]:
     return sorted(each for each in path.iterdir() if each.suffix in ENDINGS and each.is_file())
 
 
+def _check_depth(text: str, name: str) -> None:
+    """Before anything is made of it: what makes it calls itself for each step down. Raises
+    `InvalidInput`."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise _too_deep(name, event.start_mark)
+
+
+def _too_deep(name: str, mark: yaml.Mark) -> InvalidInput:
+    return InvalidInput(f"{name}:{mark.line + 1}: nothing that Penstock takes is as deep as this")
+
+
 def _walk(node: yaml.Node, path: Place, lines: dict[Place, int], name: str) -> None:
     """Notes the line of each field. Raises `InvalidInput` for one that is said twice."""
     line = node.start_mark.line + 1
     lines.setdefault(path, line)
     if len(path) > DEEPEST:
-        raise InvalidInput(f"{name}:{line}: nothing that Penstock takes is as deep as this")
+        raise _too_deep(name, node.start_mark)
+    if len(lines) > MOST_FIELDS:
+        raise InvalidInput(f"{name}:{line}: a document has {MOST_FIELDS:,} fields at most")
     if isinstance(node, yaml.SequenceNode):
         for index, each in enumerate(node.value):
             _walk(each, (*path, index), lines, name)

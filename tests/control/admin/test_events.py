@@ -78,9 +78,15 @@ async def test_events_are_listed_by_what_is_asked_and_in_pages(admin: Admin) -> 
     }
 
 
-@pytest.mark.parametrize("wrong", ["kind=nothing", "type=bad", "since=noon", "limit=0", "after=x"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["kind=nothing", "type=bad", "since=noon", "limit=0", "after=x", f"after={2**63}"],
+)
 async def test_what_cannot_be_asked_is_refused(admin: Admin, wrong: str) -> None:
     assert_problem(await admin.client.get(f"{PATH}?{wrong}"), 422, wrong.partition("=")[0])
+    if wrong.startswith("after"):
+        headers = {"accept": "text/event-stream", "last-event-id": wrong.partition("=")[2]}
+        assert_problem(await admin.client.get(PATH, headers=headers), 422, "last-event-id")
 
 
 async def test_a_viewer_may_read_events_and_nobody_without_a_token(admin: Admin) -> None:

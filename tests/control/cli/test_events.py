@@ -40,6 +40,7 @@ def test_events_are_shown_a_line_each_and_as_json(asked_head: AskedHead) -> None
     (event,) = json.loads(asked_head.run("events", *asked).stdout)
     assert (event["id"], event["count"]) == (3, 2)
     assert asked_head.run("events", "--since", "1h").stdout == ""
+    assert asked_head.run("events", "--since", "999999d").exit_code == 0
     assert "such as 30m" in asked_head.run("events", "--since", "noon").stderr
 
 

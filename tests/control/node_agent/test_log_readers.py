@@ -148,6 +148,13 @@ async def test_a_replica_without_a_log_is_told_from_none(machine: Machine) -> No
             await machine.told(replica_id=wrong)
 
 
+@pytest.mark.parametrize("follow", [False, True])
+async def test_a_log_of_another_process_is_nobodys(machine: Machine, *, follow: bool) -> None:
+    machine.write("who asked for what", replica_id="gateway-gw-1")
+    with raises_code(Code.UNKNOWN_REPLICA, match="no log of a replica 'gateway-gw-1' is kept"):
+        await machine.told(LogRequest(9, follow=follow), replica_id="gateway-gw-1")
+
+
 async def test_what_looks_like_a_secret_is_not_told(machine: Machine) -> None:
     machine.start("token hf_abcdefghijklmnopqrstuvwxyz refused", "Bearer abcdefghijklmnop")
     assert await machine.told() == ["token [secret] refused", "[secret]"]

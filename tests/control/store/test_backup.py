@@ -138,6 +138,13 @@ def with_a_way_out(file: Path) -> None:
         tar.add(__file__, backup.LIST)
 
 
+def with_a_link(file: Path) -> None:
+    with tarfile.open(file, "w") as tar:
+        link = tarfile.TarInfo("adapters")
+        link.type, link.linkname = tarfile.SYMTYPE, "/nowhere"
+        tar.addfile(link)
+
+
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
@@ -145,6 +152,7 @@ def with_a_way_out(file: Path) -> None:
         (bent, "is damaged: adapters/.*use another backup"),
         (of_a_later_version, "has format 9, this version reads 1: restore it with the Penstock"),
         (with_a_way_out, "is not whole"),
+        (with_a_link, "is not whole"),
         (lambda file: file.write_text("nothing" * 100), "cannot be read"),
         (lambda file: file.unlink(), "there is no backup"),
     ],

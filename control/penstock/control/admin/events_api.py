@@ -27,8 +27,10 @@ STREAM: Final[dict[int | str, dict[str, Any]]] = {
         "content": {SSE: {"schema": {"type": "string"}}},
     }
 }
+NEWEST: Final = 2**63 - 1  # that the store can tell
 Id = Annotated[
-    int | None, Query(ge=0, description="only behind this id: the last of the page before")
+    int | None,
+    Query(ge=0, le=NEWEST, description="only behind this id: the last of the page before"),
 ]
 
 
@@ -60,7 +62,9 @@ def events_api(store: EventStore, events: EventManager) -> APIRouter:
             int | None, Query(ge=1, le=MOST, description="the newest so many alone")
         ] = None,
         accept: Annotated[str, Header(description=f"`{SSE}`: follow them")] = "",
-        last_event_id: Annotated[int | None, Header(ge=0, description="as `after`")] = None,
+        last_event_id: Annotated[
+            int | None, Header(ge=0, le=NEWEST, description="as `after`")
+        ] = None,
     ) -> list[EventModel] | StreamingResponse:
         """What happened in the last seven days, by id; as server-sent events what comes from now
         on, or all behind `after` or `Last-Event-ID`, and a `gap` where some of it is kept no

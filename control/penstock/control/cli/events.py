@@ -19,6 +19,7 @@ from penstock.control.state.events import EventKind, EventType
 
 ASK_AGAIN = timedelta(seconds=1)
 HEAD_AWAY = 60  # times in a row
+LONGEST_BACK = timedelta(days=366)  # none is kept for so long
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -107,4 +108,5 @@ def _since(said: str) -> str:
     number, unit = said[:-1], said[-1]
     if not number.isdigit() or unit not in UNITS or len(number) > 6:
         raise invalid_setting(f"--since is {said!r}: it must be such as 30m, 2h or 7d")
-    return (datetime.now(UTC) - timedelta(**{UNITS[unit]: int(number)})).isoformat()
+    back = timedelta(**{UNITS[unit]: int(number)})
+    return (datetime.now(UTC) - min(back, LONGEST_BACK)).isoformat()

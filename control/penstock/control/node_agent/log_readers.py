@@ -15,6 +15,7 @@ from penstock.control.node_agent.log_reading import (
     Following,
     Piece,
     WholeLines,
+    is_marked,
     last_lines,
     parts,
     run_before,
@@ -66,8 +67,9 @@ class LogReaders:
     def _written(
         self, asked: nodes_pb2.ReadLogRequest, run: Sequence[Piece] | None, lines: WholeLines
     ) -> list[LogPart]:
-        """What there is of one run; where nothing is, that is told."""
-        if run is None and not self._is_here(asked.replica_id):
+        """What there is of one run; where nothing is, that is told. Beside replicas' logs lie
+        those of head and gateways: of a replica that is gone, the agent's mark has to be there."""
+        if not (run and is_marked(run)) and not self._is_here(asked.replica_id):
             raise NotFound(
                 f"no log of a replica {asked.replica_id!r} is kept on this node",
                 Code.UNKNOWN_REPLICA,

@@ -49,6 +49,12 @@ def runs(log: Path) -> Iterator[list[Piece]]:
         yield pieces
 
 
+def is_marked(run: Sequence[Piece]) -> bool:
+    """Whether it begins as an agent begins it."""
+    path, start, _ = run[0]
+    return bool(_BEGINNING.match(_bytes(path, start, start + len(BEGINNING.encode()))))
+
+
 def run_before(log: Path) -> list[Piece] | None:
     """The run before the newest; None where none is kept."""
     return next(islice(runs(log), 1, 2), None)

@@ -163,7 +163,7 @@ def _unpack(backup: Path, folder: Path) -> None:
 def _taken_out(tar: tarfile.TarFile, folder: Path) -> Iterator[tuple[str, str]]:
     """Each member's name, and its digest, or the text of the list."""
     for member in tar:
-        source = tar.extractfile(member)
+        source = tar.extractfile(member) if member.isfile() else None
         if member.name == LIST and source is not None:
             yield LIST, source.read().decode(errors="replace")
         elif source is None or not _MEMBER.fullmatch(member.name):

@@ -83,6 +83,13 @@ def test_one_log_that_breaks_off_leaves_the_others_and_the_exit_code_tells(
     assert "mini-1: penstock: error: " in told.stderr
 
 
+@pytest.mark.parametrize("name", ["mini", "mini-1"])
+def test_what_has_ended_is_not_followed(head: AskedHead, name: str) -> None:
+    told = head.run("logs", name, "--previous", "--follow")
+    assert (told.exit_code, head.admin.logs.asked) == (1, [])
+    assert "--previous and --follow" in told.stderr
+
+
 def test_following_a_deployment_ends_where_no_head_answers_for_it(head: AskedHead) -> None:
     logs = head.admin.logs
     for key in logs.kept:

@@ -13,7 +13,7 @@ from penstock.control.admin.fleet.logs_api import MOST_LINES, USUAL_LINES
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.outcome import finish
-from penstock.control.errors import Code, NotFound, PenstockError
+from penstock.control.errors import Code, NotFound, PenstockError, invalid_setting
 from penstock.control.managers.fleet.replica_logs import ERROR, OURS
 from penstock.control.outside.admin_client import AdminClient
 
@@ -49,6 +49,8 @@ def logs(
       penstock logs mini -f
       penstock logs mini-3f2a1c --previous --tail 50
     """
+    if previous and follow:
+        raise invalid_setting("--previous and --follow: what has ended cannot be followed")
     asked = {"tail": tail, "previous": previous, "follow": follow}
     if not head.ask(lambda admin: _shown(admin, name, asked)):
         finish(1)
