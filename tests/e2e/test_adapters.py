@@ -189,7 +189,7 @@ async def test_a_kill_while_adapters_are_loaded_serves_nothing_wrongly(
         assert len(answered) > 50
         assert [a for a in answered if a.text != words[a.version]] == []
         lost = [a for a in found.answers if a.status != 200]
-        assert all(a.status == 503 for a in lost), lost
+        assert all(a.status in (502, 503) for a in lost), lost  # each may be sent again
         if role != "replica":
             assert lost == []
         assert await own_words(client, "sim", NAMES) == words

@@ -51,7 +51,8 @@ def lose_and_restore(system: Apart, backup: Path) -> None:
     secrets = [(system.head_data / name).read_bytes().strip() for name in SECRETS]
     assert not any(secret in backup.read_bytes() for secret in secrets)
     system.end("head", signal.SIGKILL)
-    shutil.rmtree(system.head_data)
+    while system.head_data.exists():  # the gateway writes its snapshot into it meanwhile
+        shutil.rmtree(system.head_data, ignore_errors=True)
     penstock("restore", str(backup), "--data-dir", str(system.head_data))
     shutil.copy(system.node_data / "cluster.token", system.head_data)
     system.start_head(ROOT)
