@@ -174,6 +174,6 @@ def to_undo_to(revisions: Revisions) -> Revision:
     differ = [each for each in others if each.template_digest != current.template_digest]
     if found := last_served((*differ, current)):
         return found
-    raise PenstockError(
-        "no earlier revision served: there is nothing to go back to", Code.NOTHING_TO_UNDO
-    )
+    kept = ", ".join(str(each.number) for each in differ)
+    advice = f"name the one to go back to, of {kept}" if kept else "there is nothing to go back to"
+    raise PenstockError(f"no earlier revision served: {advice}", Code.NOTHING_TO_UNDO)
