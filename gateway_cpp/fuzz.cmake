@@ -17,8 +17,8 @@ penstock_fuzzer(chunks http/chunk_decoder.cc)
 penstock_fuzzer(gunzip http/gunzip.cc)
 find_package(ZLIB REQUIRED)
 target_link_libraries(gunzip_fuzz PRIVATE ZLIB::ZLIB)
-penstock_fuzzer(json openai/request.cc openai/elements.cc openai/endpoints.cc openai/json_walk.cc
-                base/error.cc)
+penstock_fuzzer(json openai/request.cc openai/by_body.cc openai/elements.cc openai/endpoints.cc
+                openai/json_walk.cc base/error.cc)
 target_link_libraries(json_fuzz PRIVATE simdjson::simdjson)
 penstock_fuzzer(events openai/response_stream.cc openai/json_members.cc base/error.cc
                 base/json_text.cc)
