@@ -49,6 +49,23 @@ async def test_an_etag_names_what_was_read_and_is_taken_by_if_match(admin: Admin
     assert_problem(late, 412, "read it again")
 
 
+async def test_if_match_takes_several_tags_as_http_has_it(admin: Admin) -> None:
+    created = (await admin.client.post(DEPLOYMENTS, json=MINI)).headers["etag"]
+    several = {"if-match": f'"7-other", {created}'}
+    assert (await admin.client.put(ONE, json=SPEC, headers=several)).status_code == 200
+    late = {"if-match": '"7-other", "8"'}
+    assert_problem(await admin.client.put(ONE, json=SPEC, headers=late), 412, "not 7-other or 8")
+
+
+async def test_the_audit_trail_goes_on_behind_the_page_before(admin: Admin) -> None:
+    await admin.client.post(DEPLOYMENTS, json=MINI)
+    await admin.client.post(f"{ONE}/scale", json={"replicas": 2})
+    first = (await admin.client.get("/admin/v1/audit", params={"limit": 1})).json()
+    second = await admin.client.get("/admin/v1/audit", params={"limit": 1, "after": first["next"]})
+    told = [each["what"] for page in (first, second.json()) for each in page["entries"]]
+    assert told == ["scale deployment mini to 2", "create deployment mini"]
+
+
 async def test_a_namesake_made_later_does_not_match_the_etag_of_the_first(admin: Admin) -> None:
     first = (await admin.client.post(DEPLOYMENTS, json=MINI)).headers["etag"]
     await admin.client.delete(ONE)

@@ -25,7 +25,7 @@ async def test_every_route_takes_what_its_kind_should(told: Mapping[str, Any]) -
     missing = {each.name: each.missing for each in routes if each.missing}
     assert missing == {}, "admin/writes.py, admin/parameters.py and admin/auth.py have them"
     (audit,) = (each for each in routes if each.name == OWN_PAGES)
-    assert {"limit", "before"} <= audit.parameters
+    assert {"limit", "after"} <= audit.parameters
 
 
 async def test_the_page_has_every_route(told: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tarfile
 from collections.abc import Callable
@@ -145,6 +146,14 @@ def with_a_link(file: Path) -> None:
         tar.addfile(link)
 
 
+def with_another_list(file: Path) -> None:
+    with tarfile.open(file, "w") as tar:
+        listed = tarfile.TarInfo(backup.LIST)
+        text = b'{"format": 1, "files": ["penstock.db"]}'
+        listed.size = len(text)
+        tar.addfile(listed, io.BytesIO(text))
+
+
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
@@ -153,6 +162,7 @@ def with_a_link(file: Path) -> None:
         (of_a_later_version, "has format 9, this version reads 1: restore it with the Penstock"),
         (with_a_way_out, "is not whole"),
         (with_a_link, "is not whole"),
+        (with_another_list, "is not whole"),
         (lambda file: file.write_text("nothing" * 100), "cannot be read"),
         (lambda file: file.unlink(), "there is no backup"),
     ],

@@ -20,9 +20,10 @@ MOST = 1000
 HIDDEN = frozenset({"digest"})
 
 Limit = Annotated[int, Query(ge=1, le=MOST, description="entries, about: changes stay together")]
-Before = Annotated[
-    int | None, Query(ge=0, description="versions below this one alone: `next` of the page before")
+After = Annotated[
+    int | None, Query(ge=0, description="go on behind this version: `next` of the page before")
 ]
+Before = Annotated[int | None, Query(ge=0, description="the same, as it was called first")]
 
 Seen = Annotated[
     bool,
@@ -49,7 +50,7 @@ class AuditPage(BaseModel):
     """Entries, newest first, and where to go on."""
 
     entries: list[AuditModel]
-    next: int | None = Field(description="pass as `before` for older entries; null: that is all")
+    next: int | None = Field(description="pass as `after` for older entries; null: that is all")
 
 
 def audit_api(store: Store) -> APIRouter:
@@ -58,11 +59,16 @@ def audit_api(store: Store) -> APIRouter:
 
     @router.get("")
     async def list_audit(
-        _: Viewer, limit: Limit = 100, before: Before = None, seen: Seen = False
+        _: Viewer,
+        limit: Limit = 100,
+        after: After = None,
+        before: Before = None,
+        seen: Seen = False,
     ) -> AuditPage:
-        """What was changed, by whom, before and after."""
+        """What was changed, by whom, before and after; the newest first."""
+        older_than = before if after is None else after
         left_out = "" if seen else SEEN
-        return page(await store.audit(limit, before=before, without=left_out), limit)
+        return page(await store.audit(limit, before=older_than, without=left_out), limit)
 
     return router
 

@@ -75,10 +75,12 @@ class Write:
         """That it is as the caller read it. Raises `revision-mismatch`, and `InvalidInput` for a
         condition that can never hold."""
         found = tag_of(known) if known is not None else ""
-        if self.if_match is not None and not _names(self.if_match, known, found):
+        tags = (self.if_match or "").split(",")
+        if self.if_match is not None and not any(_names(each, known, found) for each in tags):
             at = f"at {found}" if found else "not there"
+            others = " or ".join(map(_bare, tags))
             raise PenstockError(
-                f"{what} is {at}, not {_bare(self.if_match)}: read it again", Code.REVISION_MISMATCH
+                f"{what} is {at}, not {others}: read it again", Code.REVISION_MISMATCH
             )
         if found and _bare(self.if_none_match or "") in (_ANY, _bare(found)):
             raise PenstockError(

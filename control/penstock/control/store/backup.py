@@ -148,7 +148,7 @@ def _unpack(backup: Path, folder: Path) -> None:
         raise _no_backup(backup, f"cannot be read: {error}") from error
     try:
         listed = json.loads(found.pop(LIST, "null"))
-        version, digests = listed["format"], listed["files"]
+        version, digests = listed["format"], dict(listed["files"])
     except (ValueError, TypeError, KeyError):
         raise _no_backup(backup, "is not whole: it ends before its list") from None
     if version != FORMAT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -50,7 +51,7 @@ class Applier:
     fetched: Mapping[AdapterRef, AdapterVersion] = field(default_factory=dict)
 
 
-class NamedKind:
+class NamedKind(ABC):
     """What most kinds have in common."""
 
     @property
@@ -60,15 +61,17 @@ class NamedKind:
     def __init__(self, by: Applier) -> None:
         self._by = by
 
+    @abstractmethod
     def names(self, view: ClusterView) -> Iterable[str]:
         """Of all that are worth a document."""
-        raise NotImplementedError
 
+    @abstractmethod
     def standing(self, view: ClusterView, name: str) -> Standing | None:
-        raise NotImplementedError
+        """As `Kind`."""
 
+    @abstractmethod
     def put(self, view: ClusterView, name: str, fields: Fields) -> ClusterView:
-        raise NotImplementedError
+        """As `Kind`."""
 
     def fields(self, view: ClusterView, name: str) -> Fields:
         """Those of one that is there."""
@@ -83,6 +86,7 @@ class NamedKind:
 
     def check(self, view: ClusterView, name: str) -> None:
         """Nothing else can stand in its way."""
+        return
 
     def only_by_force(self, old: ClusterView, new: ClusterView, name: str) -> str:
         return ""
