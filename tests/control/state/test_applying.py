@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.control.admin.apply.documents import read
-from penstock.control.admin.apply.kinds import Applier, documents_of, kinds_of
+from penstock.control.admin.apply.kinds import documents_of, kinds_of
+from penstock.control.admin.apply.named_kind import Applier
 from penstock.control.errors import BadDocuments
 from penstock.control.managers.write import Write
 from penstock.control.state.applied import flattened, merged, unflattened

@@ -14,8 +14,9 @@ from penstock.adapters.version import AdapterVersion
 from penstock.control.admin.adapters.api import check_source
 from penstock.control.admin.adapters.models import NewAdapterModel
 from penstock.control.admin.apply.documents import SHAPES, read, validated
-from penstock.control.admin.apply.kinds import Applier, documents_of, kinds_of
+from penstock.control.admin.apply.kinds import documents_of, kinds_of
 from penstock.control.admin.apply.models import DocumentsModel, PlanModel
+from penstock.control.admin.apply.named_kind import Applier
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.resources import resources
 from penstock.control.admin.writes import Create

@@ -2,148 +2,35 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
 from penstock.adapters.adapter import AdapterRef
 from penstock.adapters.alias import Alias, Move, Target
-from penstock.adapters.version import AdapterVersion, VersionState
+from penstock.adapters.version import VersionState
 from penstock.control.admin.adapters.alias_models import AliasSpecModel
+from penstock.control.admin.apply.deployment_kind import Deployments
 from penstock.control.admin.apply.documents import SHAPES, validated, written
+from penstock.control.admin.apply.named_kind import CACHED, Applier, NamedKind
 from penstock.control.admin.auth import check_role
-from penstock.control.admin.rollout.deployments_api import check_code
-from penstock.control.admin.rollout.models import ENGINES_OWN, SpecModel
 from penstock.control.admin.shadow.models import ShadowSpecModel
 from penstock.control.admin.tenancy.tenant_models import AccessModel, TenantSpecModel
-from penstock.control.declared.fields import leaves
 from penstock.control.errors import Code, PenstockError
 from penstock.control.managers.adapters.aliases import check_named as check_alias
 from penstock.control.managers.adapters.aliases import moved, target_of
 from penstock.control.managers.adapters.versions import with_registered
-from penstock.control.managers.rollout.specs import check_beside, with_spec
 from penstock.control.managers.shadow.shadows import new_shadow
 from penstock.control.managers.tenancy.tenants import new_tenant, put_tenant
-from penstock.control.managers.write import Write
 from penstock.control.state.adapters.bases import family_named
-from penstock.control.state.applied import Fields, flattened
+from penstock.control.state.applied import Fields
 from penstock.control.state.applying import Standing
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec
-from penstock.control.state.rollout.revision import failure_of
 from penstock.control.state.shadow.naming import check_named
 from penstock.control.state.shadow.spec import ShadowSpec
 from penstock.control.state.tenancy.tenants import TenantSpec
 from penstock.control.state.tenancy.tokens import Role
-
-CACHED = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Applier:
-    """Who applies documents, when and why, and what was fetched for it."""
-
-    write: Write
-    now: datetime
-    fetched: Mapping[AdapterRef, AdapterVersion] = field(default_factory=dict)
-
-
-class NamedKind(ABC):
-    """What most kinds have in common."""
-
-    @property
-    def defaults(self) -> Fields:
-        return {}
-
-    def __init__(self, by: Applier) -> None:
-        self._by = by
-
-    @abstractmethod
-    def names(self, view: ClusterView) -> Iterable[str]:
-        """Of all that are worth a document."""
-
-    @abstractmethod
-    def standing(self, view: ClusterView, name: str) -> Standing | None:
-        """As `Kind`."""
-
-    @abstractmethod
-    def put(self, view: ClusterView, name: str, fields: Fields) -> ClusterView:
-        """As `Kind`."""
-
-    def fields(self, view: ClusterView, name: str) -> Fields:
-        """Those of one that is there."""
-        found = self.standing(view, name)
-        return found.fields if found else {}
-
-    def intended(self, view: ClusterView, name: str) -> Fields:
-        return self.fields(view, name)
-
-    def beside(self, standing: Fields, said: Fields) -> Fields:
-        return standing
-
-    def check(self, view: ClusterView, name: str) -> None:
-        """Nothing else can stand in its way."""
-        return
-
-    def only_by_force(self, old: ClusterView, new: ClusterView, name: str) -> str:
-        return ""
-
-    def delete(self, view: ClusterView, name: str) -> ClusterView | None:
-        return None
-
-
-class Deployments(NamedKind):
-    """Documents of kind deployment."""
-
-    def __init__(self, by: Applier) -> None:
-        super().__init__(by)
-        self._ending: set[str] = set()  # whose fallbacks lead nowhere back, as far as was looked
-
-    @property
-    def defaults(self) -> Fields:
-        return _default_spec()
-
-    def names(self, view: ClusterView) -> Iterable[str]:
-        return view.deployments
-
-    def standing(self, view: ClusterView, name: str) -> Standing | None:
-        known = view.deployments.get(DeploymentName(name))
-        return Standing(known.uid, _spec_fields(known.spec)) if known else None
-
-    def intended(self, view: ClusterView, name: str) -> Fields:
-        return _spec_fields(view.deployment(name).intended)
-
-    def beside(self, standing: Fields, said: Fields) -> Fields:
-        if said.get("engine", standing["engine"]) == standing["engine"]:
-            return standing
-        return {k: v for k, v in standing.items() if k.partition(".")[0] not in ENGINES_OWN}
-
-    def put(self, view: ClusterView, name: str, fields: Fields) -> ClusterView:
-        known = view.deployments.get(DeploymentName(name))
-        spec = validated(SpecModel, fields, SHAPES["deployment"].groups).to_spec(name)
-        if known and known.spec == spec:
-            return view
-        check_code(self._by.write, known, spec)
-        return with_spec(view, spec, self._by.now, self._by.write.origin)
-
-    def check(self, view: ClusterView, name: str) -> None:
-        check_beside(view, view.deployment(name).spec, self._ending)
-        self._ending.add(name)
-
-    def only_by_force(self, old: ClusterView, new: ClusterView, name: str) -> str:
-        before, after = old.deployment(name), new.deployment(name)
-        if before.template_digest == after.template_digest:
-            return ""
-        bad = failure_of(before.revisions, after.template_digest)
-        if bad is None:
-            return ""
-        return f"revision {bad.number} of this template failed: {bad.cause}; change it, or force it"
-
-    def delete(self, view: ClusterView, name: str) -> ClusterView | None:
-        return view.without_deployment(DeploymentName(name))
 
 
 class Tenants(NamedKind):
@@ -328,31 +215,12 @@ def documents_of(view: ClusterView, by: Applier) -> list[dict[str, Any]]:
 
 
 @lru_cache(CACHED)
-def _spec_fields(spec: DeploymentSpec) -> Fields:
-    shown, order = SpecModel.of(spec).model_dump(mode="json"), _order()
-    return flattened({name: shown[name] for name in order}, SHAPES["deployment"].groups)
-
-
-@cache
-def _order() -> Sequence[str]:
-    """What a spec's fields are called, what replicas are made of first."""
-    names = (leaf.name.partition(".")[0] for leaf in leaves(DeploymentSpec))
-    return [name for name in dict.fromkeys(names) if name in SpecModel.model_fields]
-
-
-@lru_cache(CACHED)
 def _tenant_fields(spec: TenantSpec) -> Fields:
     return TenantSpecModel.showing(spec).model_dump(mode="json")
 
 
 def _shadow_fields(spec: ShadowSpec) -> Fields:
     return ShadowSpecModel.of_spec(spec).model_dump(mode="json", exclude={"name"})
-
-
-@cache
-def _default_spec() -> Fields:
-    fields = _spec_fields(SpecModel.model_validate({"model": "any"}).to_spec("any"))
-    return {name: value for name, value in fields.items() if name != "model"}
 
 
 @cache
