@@ -1,4 +1,4 @@
-"""The head process: builds every object, starts them in order, stops them in order.
+"""The head process: starts the objects of `head_world.py` in order, and stops them in order.
 
 One TaskGroup owns everything that runs. Start: own the data directory, open the store, take up the
 last view, listen, look around, open the routes. Stop: admin, gateway, managers, rpc, store. Node
@@ -12,74 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import signal
-import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from penstock.control.admin.server import AdminServer
-from penstock.control.cluster_security import (
-    ClusterSecurity,
-    cluster_security,
-    make_cluster_token,
-)
-from penstock.control.data_dir import (
-    announce,
-    check_store,
-    cluster_token_path,
-    had_store,
-    logs_path,
-    owned,
-    store_path,
-    trouble,
-)
+from penstock.control.data_dir import check_store, logs_path
 from penstock.control.errors import CannotStart
-from penstock.control.head_adapters import HeadAdapters, head_adapters
-from penstock.control.head_admin import AdminSources, admin_server
-from penstock.control.head_gateway import gateway_manager
-from penstock.control.head_shadows import HeadShadows, head_shadows
-from penstock.control.managers.cluster_store import ClusterStore
-from penstock.control.managers.events import EventManager
-from penstock.control.managers.fleet.gateway_reports import GatewayReports
-from penstock.control.managers.fleet.gateway_signs import GatewaySigns
-from penstock.control.managers.fleet.health import HealthManager
-from penstock.control.managers.fleet.proxies import GatewayManager
-from penstock.control.managers.problem_watch import ProblemWatch
-from penstock.control.managers.rollout.deployments import DeploymentManager
-from penstock.control.managers.routing.routes import RouteManager
-from penstock.control.managers.routing.traffic import Traffic
+from penstock.control.head_world import Head, built
 from penstock.control.managers.startup import look_around_then_act
-from penstock.control.managers.tenancy.shares import ShareManager
-from penstock.control.managers.tenancy.spend import SpendManager
-from penstock.control.managers.tenancy.usage import UsageManager
-from penstock.control.metrics.head import HeadFacts, HeadMetrics
 from penstock.control.metrics.server import serve_metrics
 from penstock.control.outside.clock import SystemClock
-from penstock.control.outside.dialer import Dialer
-from penstock.control.outside.grpc_clients import GrpcAgentClient
-from penstock.control.outside.log_client import GrpcAgentLogs
 from penstock.control.outside.logs import configure_logs
-from penstock.control.outside.replica_caller import GrpcReplicaCaller
-from penstock.control.outside.replica_pinger import GrpcReplicaPinger
-from penstock.control.outside.sockets import check_free, listen
-from penstock.control.placement.agents import AgentPlacement
-from penstock.control.rpc.nodes_service import NodesService
-from penstock.control.rpc.routes_service import RoutesService
-from penstock.control.rpc.server import serve_rpc
+from penstock.control.outside.sockets import listen
 from penstock.control.settings import HeadSettings, split_address
-from penstock.control.state.fleet.health import Patience
-from penstock.control.state.rollout.replacing import Deadlines
-from penstock.control.store.sqlite import SqliteStore
-from penstock.control.store.timed import TimedStore
 from penstock.control.supervision.log_watch import keep_logs
 
 log = logging.getLogger(__name__)
-
-RPC_GRACE_SECONDS = 0.5
 
 
 async def run_head(settings: HeadSettings) -> int:
@@ -87,7 +36,7 @@ async def run_head(settings: HeadSettings) -> int:
     configure_logs("head", settings.log_level)
     try:
         check_store(settings.data_dir, existed=settings.existing_store)
-        async with _built(settings) as head:
+        async with built(settings) as head:
             await _run(head, settings)
     except CannotStart as error:
         return _refuse(error)
@@ -99,189 +48,7 @@ async def run_head(settings: HeadSettings) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """Everything that runs in a head."""
-
-    cluster: ClusterStore
-    adapters: HeadAdapters
-    health: HealthManager
-    deployments: DeploymentManager
-    routes: RouteManager
-    usage: UsageManager
-    gateway: GatewayManager | None
-    admin: AdminServer
-    metrics: HeadMetrics
-    watch: ProblemWatch
-    shadows: HeadShadows
-    events: EventManager
-
-
-@asynccontextmanager
-async def _built(settings: HeadSettings) -> AsyncIterator[_Head]:
-    """Builds the head, listening but idle; takes it apart at the end, in reverse."""
-    clock = SystemClock()
-    async with AsyncExitStack() as stack:
-        stack.enter_context(owned(settings.data_dir))
-        security = _security(settings)
-        dialer = Dialer(security)
-        sock = _listening(settings, stack)
-        store = await _store(settings, stack)
-        signs, traffic = GatewaySigns(clock), Traffic()
-        timed, cluster, routes, metrics, watch = _observed(settings, store, clock, traffic)
-        await cluster.restore(listens=settings.take_over)
-        placement = _placement(cluster, dialer, stack)
-        adapters = await head_adapters(settings, cluster, placement, clock, stack)
-        health = _health(settings, cluster, clock, dialer, stack)
-        usage, spend = await _usage(cluster, timed, clock, stack)
-        events = EventManager(cluster, timed, clock, metrics)
-        reports = GatewayReports(cluster, signs, clock, traffic)
-        nodes = _nodes(settings, cluster, health, adapters)
-        services = (RoutesService(routes, reports, usage), nodes)
-        rpc_address = await _serve_rpc(settings, security, services, stack)
-        gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
-        shadows = head_shadows(settings, cluster, timed, dialer, clock)
-        asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, GrpcAgentLogs(dialer)
-        sources = AdminSources(traffic, spend, *asked, events, gateway, watch.now)
-        admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
-        announce(settings.data_dir, _addresses(settings, sock, rpc_address))
-        yield _Head(
-            cluster,
-            adapters,
-            health,
-            _deployments(settings, cluster, placement, clock, metrics),
-            routes,
-            usage,
-            gateway,
-            admin,
-            metrics,
-            watch,
-            shadows,
-            events,
-        )
-
-
-def _listening(settings: HeadSettings, stack: AsyncExitStack) -> socket.socket:
-    """For the admin API, once it is known that the other port can be had too."""
-    check_free(*split_address(settings.rpc, flag="--rpc"), flag="--rpc")
-    sock = listen(*split_address(settings.admin, flag="--admin"), flag="--admin")
-    return stack.enter_context(sock)
-
-
-async def _store(settings: HeadSettings, stack: AsyncExitStack) -> SqliteStore:
-    existed = had_store(settings.data_dir, existed=settings.existing_store)
-    store = await SqliteStore.open(store_path(settings.data_dir), existed=existed)
-    stack.push_async_callback(store.close)
-    return store
-
-
-def _placement(cluster: ClusterStore, dialer: Dialer, stack: AsyncExitStack) -> AgentPlacement:
-    placement = AgentPlacement(
-        lambda address: GrpcAgentClient(address, dialer, lambda: cluster.stamp)
-    )
-    stack.push_async_callback(placement.close)
-    return placement
-
-
-def _observed(
-    settings: HeadSettings, store: SqliteStore, clock: SystemClock, traffic: Traffic
-) -> tuple[TimedStore, ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
-    """Who keeps the view and who tells routes, what Prometheus is told of them, what is wrong."""
-    facts = HeadFacts(
-        lambda: cluster.view(),
-        lambda: routes.current().version,
-        traffic.totals,
-        lambda: len(cluster.liveness.refused),
-        lambda: watch.latest(),
-    )
-    metrics = HeadMetrics(facts)
-    timed = TimedStore(store, clock, metrics)
-    cluster = ClusterStore(timed, clock)
-    routes = RouteManager(cluster, clock)
-    watch = ProblemWatch(cluster, routes, timed, lambda: trouble(settings.data_dir), clock)
-    return timed, cluster, routes, metrics, watch
-
-
-def _nodes(
-    settings: HeadSettings, cluster: ClusterStore, health: HealthManager, adapters: HeadAdapters
-) -> NodesService:
-    return NodesService(
-        health, settings.timings.heartbeat, adapters.contents, lambda: cluster.stamp
-    )
-
-
-async def _usage(
-    cluster: ClusterStore, store: TimedStore, clock: SystemClock, stack: AsyncExitStack
-) -> tuple[UsageManager, SpendManager]:
-    """What was used is known before routes are told, and written before the store closes."""
-    spend = SpendManager(cluster, store, clock)
-    usage = UsageManager(cluster, store, ShareManager(cluster, clock), spend, clock)
-    await usage.judge()
-    stack.push_async_callback(usage.flush)
-    return usage, spend
-
-
-def _security(settings: HeadSettings) -> ClusterSecurity:
-    """The first start makes the cluster's token, unless another file was named."""
-    made_here = cluster_token_path(settings.data_dir)
-    if settings.cluster_token_file == made_here:
-        make_cluster_token(made_here)
-    return cluster_security(settings.cluster_token_file, settings.tls)
-
-
-def _health(
-    settings: HeadSettings,
-    cluster: ClusterStore,
-    clock: SystemClock,
-    dialer: Dialer,
-    stack: AsyncExitStack,
-) -> HealthManager:
-    timings = settings.timings
-    pinger = GrpcReplicaPinger(timings.ping_timeout, dialer)
-    stack.push_async_callback(pinger.close)
-    return HealthManager(
-        cluster,
-        pinger,
-        clock,
-        Patience(timings.silent_after, timings.lost_after, timings.forget_after),
-        ping_every=timings.ping_every,
-        deep_every=timings.deep_check_every,
-    )
-
-
-def _deployments(
-    settings: HeadSettings,
-    cluster: ClusterStore,
-    placement: AgentPlacement,
-    clock: SystemClock,
-    metrics: HeadMetrics,
-) -> DeploymentManager:
-    timings = settings.timings
-    return DeploymentManager(
-        cluster,
-        placement,
-        clock,
-        Deadlines(timings.ready_deadline, timings.retry_failed_after),
-        drain=timings.drain,
-        new_id=lambda: secrets.token_hex(3),
-        observer=metrics,
-    )
-
-
-async def _serve_rpc(
-    settings: HeadSettings,
-    security: ClusterSecurity,
-    services: tuple[RoutesService, NodesService],
-    stack: AsyncExitStack,
-) -> str:
-    """Serves gateways and agents; returns the address, a free port filled in."""
-    server, port = await serve_rpc(settings.rpc, *services, security)
-    stack.push_async_callback(server.stop, RPC_GRACE_SECONDS)
-    host, _ = split_address(settings.rpc, flag="--rpc")
-    return f"{host}:{port}"
-
-
-async def _run(head: _Head, settings: HeadSettings) -> None:
+async def _run(head: Head, settings: HeadSettings) -> None:
     """Runs every part until a signal asks to stop, or one of them fails."""
     stop = _catch_signals()
     async with asyncio.TaskGroup() as tasks:
@@ -319,14 +86,14 @@ async def _run(head: _Head, settings: HeadSettings) -> None:
             manager.cancel()
 
 
-async def _serve_metrics(head: _Head, settings: HeadSettings) -> None:
+async def _serve_metrics(head: Head, settings: HeadSettings) -> None:
     if settings.head_metrics:
         where = split_address(settings.head_metrics, flag="--head-metrics")
         page = head.metrics.page
         await serve_metrics(lambda: listen(*where, flag="--head-metrics"), page, SystemClock())
 
 
-async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:
+async def _look_around_then_act(head: Head, settings: HeadSettings) -> None:
     async def before_acting() -> None:
         if head.cluster.takes_over:
             await _take_over(head, settings.timings.take_over_after)
@@ -341,23 +108,13 @@ async def _look_around_then_act(head: _Head, settings: HeadSettings) -> None:
     )
 
 
-async def _take_over(head: _Head, listen_for: timedelta) -> None:
+async def _take_over(head: Head, listen_for: timedelta) -> None:
     """Listens to who is there, tells what they know and the store does not, and goes on."""
     log.info("head takes over: it listens to nodes and gateways first")
     await asyncio.sleep(listen_for.total_seconds())
     for difference in await head.cluster.take_over():
         log.warning("take-over: %s", difference)
     log.warning("head has taken over: %s", head.cluster.stamp)
-
-
-def _addresses(settings: HeadSettings, admin: socket.socket, rpc: str) -> dict[str, str]:
-    gateway = settings.gateway if settings.run_gateway else ""
-    return {"admin": _address(admin), "rpc": rpc, "gateway": gateway}
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @dataclass(slots=True)

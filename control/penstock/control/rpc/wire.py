@@ -14,9 +14,12 @@ from penstock.control.state.fleet.replica import (
     NodeFacts,
     NodeId,
     NodeIntent,
+    ReplicaStart,
     ReplicaState,
     ReplicaStatus,
     Resources,
+    StartKind,
+    StartStage,
 )
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import common_pb2, inference_pb2, nodes_pb2
@@ -32,6 +35,10 @@ _PHASES: Mapping[int, ReplicaState] = {
 _INTENTS: Mapping[int, NodeIntent] = {
     nodes_pb2.NODE_INTENT_HANDING_OVER: NodeIntent.HANDING_OVER,
     nodes_pb2.NODE_INTENT_LEAVING: NodeIntent.LEAVING,
+}
+_STARTS: Mapping[int, StartKind] = {
+    nodes_pb2.START_KIND_COLD: StartKind.COLD,
+    nodes_pb2.START_KIND_WARM: StartKind.WARM,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,7 +71,15 @@ def replica_status(message: nodes_pb2.ReplicaStatus) -> ReplicaStatus:
         generation=message.revision,
         state=_PHASES.get(message.phase, ReplicaState.STARTING),
         failed_adapters=tuple(value_of(FailedAdapter, each) for each in message.failed_adapters),
+        start=replica_start(message.start),
     )
+
+
+def replica_start(message: nodes_pb2.ReplicaStart) -> ReplicaStart:
+    """How its running process came to be; a kind that this version does not know is not told."""
+    stages = tuple(value_of(StartStage, each) for each in message.stages)
+    kind = _STARTS.get(message.kind, StartKind.UNTOLD)
+    return ReplicaStart(kind, message.reason, stages)
 
 
 def node_facts(message: nodes_pb2.NodeInfo) -> NodeFacts:

@@ -124,6 +124,30 @@ class FailedAdapter:
     reason: str  # one line for a person
 
 
+class StartKind(StrEnum):
+    """Where a replica's process came from; nodes.proto, `StartKind`."""
+
+    UNTOLD = ""  # an older agent, or no process
+    COLD = "cold"  # a program that was started
+    WARM = "warm"  # a member of the node's warm pool that was claimed
+
+
+class StartStage(NamedTuple):
+    """A part of a replica's start that has ended."""
+
+    name: str  # "claim", "import", "load", "adapters", "warm_up", ...
+    ms: int  # milliseconds that it took
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStart:
+    """How a replica's running process came to be."""
+
+    kind: StartKind = StartKind.UNTOLD
+    reason: str = ""  # why it is cold where there is a warm pool, for a person
+    stages: tuple[StartStage, ...] = ()  # in the order in which they ended
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
     """A replica as its agent reports it; fields as in nodes.proto, `ReplicaStatus`."""
@@ -153,6 +177,7 @@ class ReplicaStatus:
     devices: tuple[str, ...] = ()  # uuids of its accelerators
     ready_at_ms: int = 0
     own_token: bool = False  # it lets callers in by a token of its own; see `ReplicaAddress`
+    start: ReplicaStart = ReplicaStart()
 
     @property
     def where(self) -> ReplicaAddress:
