@@ -32,7 +32,7 @@ Figures = dict[str, list[float]]
 
 
 def main() -> None:
-    """Measures, and prints one JSON object: the median and all values of each figure, in seconds."""
+    """Measures, and prints one JSON object: median and values of each figure, in seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--serves", type=int, default=3, help="starts of `penstock serve` of each")
@@ -63,7 +63,7 @@ class Served:
 
     def __init__(self, serve: subprocess.Popen[bytes], ports: list[int], data: Path) -> None:
         self.data, self.took = data, 0.0
-        self._serve, self._warm = psutil.Process(serve.pid), False
+        self._serve = psutil.Process(serve.pid)
         self._admin_url = f"http://127.0.0.1:{ports[1]}/admin/v1"
         self._clients = httpx.Client(
             base_url=f"http://127.0.0.1:{ports[0]}/v1", trust_env=False, timeout=PATIENCE
@@ -97,23 +97,25 @@ class Served:
         pool = node["warm_pool"]
         return node["state"] == "ready" and pool["waiting"] == pool["target"]
 
-    def measured(self, name: str, figures: Figures, what: Callable[[Served], None]) -> None:
+    def measured(self, name: str, figures: Figures, what: Callable[[Served], float]) -> None:
         """Has it done with a full pool, and notes how long it took."""
         self.pool_filled()
-        began = time.monotonic()
-        what(self)
-        figures.setdefault(name, []).append(time.monotonic() - began)
+        figures.setdefault(name, []).append(what(self))
 
 
-def engine_answered(system: Served) -> None:
-    """An engine is asked for, and answers; it is given back afterwards, in the figure too."""
+def engine_answered(system: Served) -> float:
+    """An engine is asked for, and answers; seconds to that. It is given back afterwards."""
+    began = time.monotonic()
     engine = system.admin("POST", "engines", {"model": MODEL})
     until(lambda: system.answers(engine["name"]), "an answer")
+    took = time.monotonic() - began
     system.admin("DELETE", f"engines/{engine['id']}")
+    return took
 
 
-def revived(system: Served) -> None:
-    """The replica is killed, and the model answers again out of another process."""
+def revived(system: Served) -> float:
+    """The replica is killed; seconds until the model answers again out of another process."""
+    began = time.monotonic()
     (replica,) = (r for r in system.admin("GET", "replicas") if r["deployment"] == MODEL)
     os.kill(replica["pid"], signal.SIGKILL)
 
@@ -123,16 +125,19 @@ def revived(system: Served) -> None:
         return anew and system.answers()
 
     until(answers_anew, "another process of the replica")
+    return time.monotonic() - began
 
 
-def without(role: str) -> Callable[[Served], None]:
-    """Kills the head or the agent; `penstock serve` starts another, and the pool is full again."""
+def without(role: str) -> Callable[[Served], float]:
+    """Kills the head or the agent; `penstock serve` starts another: seconds to a full pool."""
 
-    def kill(system: Served) -> None:
+    def kill(system: Served) -> float:
+        began = time.monotonic()
         process = system.process(role)
         process.kill()
         process.wait(PATIENCE)
         system.pool_filled()
+        return time.monotonic() - began
 
     return kill
 
