@@ -54,19 +54,21 @@ _ENGINE_STOP = 15.0  # seconds an engine gets to end by itself
 _GRACE_MS = 200  # that frames under way get when the server stops
 
 
-def main(argv: Sequence[str] | None = None, stages: Stages | None = None) -> int:
+def main(argv: Sequence[str] | None = None, claimed: Stages | None = None) -> int:
     """Runs a replica and ends the process; returns an exit code where nothing could begin.
 
-    `stages`: what of its start has ended before, for a process that was not started to be one.
+    `claimed`: the start of a member of a warm pool, which has imported its engine.
     """
-    stages = stages or Stages.of_program()
+    stages = claimed or Stages.of_program()
     try:
         settings = parse_settings(argv)
     except CannotLoad as error:
         return _tell(error)
     configure_logs(settings.replica_id, settings.log_level)
     signal.signal(signal.SIGTERM, _end_at_once)
-    forked = preload(settings)
+    forked = preload(settings, imported=claimed is not None)
+    if forked is not None and claimed is None:
+        stages.ended("import")
     asyncio.run(run(settings, forked, stages))
     _leave()
 
@@ -111,7 +113,7 @@ class Replica:
         self._stages = stages
         self._stop = asyncio.Event()
         self._inbox = Inbox()
-        self._engine = make_engine(settings, self._inbox, forked)
+        self._engine = make_engine(settings, self._inbox, forked, stages)
         self._keeper = Keeper(self._engine.adapters, settings.adapters)
         self._server = served_at(
             settings.listen,
@@ -256,18 +258,26 @@ class Replica:
         return True
 
 
-def preload(settings: Settings) -> ForkedEngine | None:
+def preload(settings: Settings, *, imported: bool = False) -> ForkedEngine | None:
     """What of the engine has to come before the first thread; gRPC has some."""
     if settings.engine != "vllm":
         return None
     from penstock.replica.vllm.start import preload as vllm
 
     return vllm.preload(
-        settings.model, settings.engine_args, allow_model_code=settings.allow_model_code
+        settings.model,
+        settings.engine_args,
+        allow_model_code=settings.allow_model_code,
+        imported=imported,
     )
 
 
-def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = None) -> Engine:
+def make_engine(
+    settings: Settings,
+    inbox: Inbox,
+    forked: ForkedEngine | None = None,
+    stages: Stages | None = None,
+) -> Engine:
     """The engine that the settings name. Only the real one brings vLLM with it, and only a
     provider's the library that speaks with it."""
     room = _adapter_room(settings)
@@ -294,6 +304,7 @@ def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = 
         allow_model_code=settings.allow_model_code,
         forked=forked,
         room=room,
+        stages=stages,
     )
 
 

@@ -4,4 +4,4 @@ this, too."""
 if __name__ == "__main__":
     from penstock.replica.warm_pool.zygote import main
 
-    raise SystemExit(main())
+    main()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.replica.settings import Settings
 from penstock.replica.warm_pool import process
 
 ENGINES: Final = ("vllm", "simulated")
@@ -24,15 +25,30 @@ class Gone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What is told of it."""
+    """An engine's code in this process."""
 
+    engine: str
     vllm: str = ""  # its version
     device: str = "none"  # what engines run on: "cpu", "cuda"
+    # Why a fork cannot be a replica of these settings; empty: it can. Raises `CannotLoad`.
+    unfit: Callable[[Settings], str] = lambda settings: ""
+    untouched: Callable[[], bool] = lambda: True  # whether no GPU is in use, in the engine's words
+
+    def check(self) -> None:
+        """Raises `RuntimeError` if a fork of this process would not be sound."""
+        if not process.is_of_one_thread():
+            raise RuntimeError("what was imported has left a thread, which no fork would have")
+        if process.holds_gpu() or not self.untouched():
+            raise RuntimeError("what was imported has opened a GPU, which no fork could use")
 
 
 def variables(engine: str) -> Mapping[str, str]:
     """What the environment has to have as the program starts."""
-    return {}
+    if engine != "vllm":
+        return {}
+    from penstock.replica.vllm.start import warm
+
+    return warm.variables()
 
 
 def imported(engine: str, wanted: Callable[[], bool]) -> Imported:
@@ -51,10 +67,7 @@ def imported(engine: str, wanted: Callable[[], bool]) -> Imported:
     (result,) = outcome
     if isinstance(result, BaseException):
         raise result
-    if not process.is_of_one_thread():
-        raise RuntimeError("what was imported has left a thread, which no fork would have")
-    if process.touches_gpu():
-        raise RuntimeError("what was imported has opened a GPU, which no fork could use")
+    result.check()
     return result
 
 
@@ -67,8 +80,26 @@ def _import(engine: str, outcome: list[Imported | BaseException]) -> None:
 
 
 def _simulated() -> Imported:
-    importlib.import_module("penstock.replica.main")
-    return Imported()
+    importlib.import_module("penstock.replica.warm_pool.member")
+    return Imported("simulated")
 
 
-_IMPORTS: Final[Mapping[str, Callable[[], Imported]]] = {"simulated": _simulated}
+def _vllm() -> Imported:
+    importlib.import_module("penstock.replica.warm_pool.member")
+    importlib.import_module("penstock.replica.vllm.engine")
+    from penstock.replica.vllm.start import warm
+
+    found = warm.prepare()
+
+    def unfit(settings: Settings) -> str:
+        return warm.unfit(
+            settings.model,
+            settings.engine_args,
+            found,
+            allow_model_code=settings.allow_model_code,
+        )
+
+    return Imported("vllm", found.vllm, found.device, unfit, warm.is_untouched)
+
+
+_IMPORTS: Final[Mapping[str, Callable[[], Imported]]] = {"simulated": _simulated, "vllm": _vllm}

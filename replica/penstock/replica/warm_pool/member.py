@@ -17,14 +17,15 @@ from penstock.replica.stages import Stages
 from penstock.replica.warm_pool import process
 from penstock.replica.warm_pool.channel import Channel, Heard
 from penstock.replica.warm_pool.fit import settings_words, unfit
+from penstock.replica.warm_pool.imports import Imported
 
 
 class Member:
     """One forked process, from its first moment on. Its zygote's objects are nothing to it."""
 
-    def __init__(self, engine: str, agent: Channel, claimed: Callable[[], None]) -> None:
+    def __init__(self, imported: Imported, agent: Channel, claimed: Callable[[], None]) -> None:
         """`claimed` tells the zygote."""
-        self._engine = engine
+        self._imported = imported
         self._agent = agent
         self._claimed = claimed
 
@@ -52,13 +53,14 @@ class Member:
         return ExitCode.STOPPED
 
     def _fits(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        reason = unfit(asked["fits"], self._engine)
+        reason = unfit(asked["fits"], self._imported)
         return {"fits": False, "reason": reason} if reason else {"fits": True}
 
     def _become(self, heard: Heard) -> int:
         """From here on it is as a process that was started with this command line."""
         order = heard.fields["become"]
         argv: list[str] = order["argv"]
+        self._imported.check()
         parentage.outlive_parent()
         self._claimed()
         (log,) = heard.descriptors

@@ -83,7 +83,7 @@ def is_of_one_thread() -> bool:
     return not more
 
 
-def touches_gpu() -> bool:
+def holds_gpu() -> bool:
     """Whether it holds a GPU's device: what CUDA makes there does not survive a fork."""
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):

@@ -17,21 +17,29 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NoReturn
 
 from penstock.replica.endings import ExitCode
 from penstock.replica.logs import tell_end
 from penstock.replica.warm_pool import process
 from penstock.replica.warm_pool.channel import Channel
-from penstock.replica.warm_pool.imports import ENGINES, Gone, imported, variables
+from penstock.replica.warm_pool.imports import ENGINES, Gone, Imported, imported, variables
 
 _ROOM: Final = "--room"
 _FAILED: Final = 1
 _CLAIMED: Final = 1
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a zygote; returns its exit code."""
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Runs a zygote. Ends the process without the interpreter's own end, in which libraries tell of
+    what they leaked."""
+    code = _run(argv)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     told = _parser().parse_args(argv)
     if not told.room:
         process.begin_again([_ROOM], variables(told.engine))
@@ -72,7 +80,7 @@ def _live(engine: str, agent: Channel) -> None:
     gc.freeze()
     ms = round((time.monotonic() - began) * 1000)
     agent.tell({"imported": {"ms": ms, "vllm": result.vllm, "device": result.device}})
-    Zygote(engine, agent).serve()
+    Zygote(result, agent).serve()
 
 
 def _left(agent: Channel) -> bool:
@@ -92,8 +100,8 @@ class _Child:
 class Zygote:
     """Forks and reaps. Of one thread, as it has to be."""
 
-    def __init__(self, engine: str, agent: Channel) -> None:
-        self._engine = engine
+    def __init__(self, imported: Imported, agent: Channel) -> None:
+        self._imported = imported
         self._agent = agent
         self._children: dict[int, _Child] = {}  # by a descriptor that tells of the end
         self._slots = mmap.mmap(-1, mmap.PAGESIZE)  # shared with the forks
@@ -146,7 +154,7 @@ class Zygote:
         def claimed() -> None:
             self._slots[slot] = _CLAIMED
 
-        Member(self._engine, agent, claimed).live(zygote)
+        Member(self._imported, agent, claimed).live(zygote)
 
     def _reap(self, descriptor: int) -> None:
         child = self._children.pop(descriptor)
