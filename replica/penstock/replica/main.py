@@ -41,6 +41,7 @@ from penstock.replica.reporting.progress import Patience
 from penstock.replica.reporting.registration import Registration
 from penstock.replica.settings import PROVIDERS, Settings, parse_settings
 from penstock.replica.simulated.engine import SimulatedEngine
+from penstock.replica.stages import Stages
 from penstock.replica.values import CannotLoad, EngineError, EngineFacts, Failed
 
 if TYPE_CHECKING:
@@ -53,16 +54,22 @@ _ENGINE_STOP = 15.0  # seconds an engine gets to end by itself
 _GRACE_MS = 200  # that frames under way get when the server stops
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a replica and ends the process; returns an exit code where nothing could begin."""
+def main(argv: Sequence[str] | None = None, claimed: Stages | None = None) -> int:
+    """Runs a replica and ends the process; returns an exit code where nothing could begin.
+
+    `claimed`: the start of a member of a warm pool, which has imported its engine.
+    """
+    stages = claimed or Stages.of_program()
     try:
         settings = parse_settings(argv)
     except CannotLoad as error:
         return _tell(error)
     configure_logs(settings.replica_id, settings.log_level)
     signal.signal(signal.SIGTERM, _end_at_once)
-    forked = preload(settings)
-    asyncio.run(run(settings, forked))
+    forked = preload(settings, imported=claimed is not None)
+    if forked is not None and claimed is None:
+        stages.ended("import")
+    asyncio.run(run(settings, forked, stages))
     _leave()
 
 
@@ -80,11 +87,11 @@ def _end_at_once(number: int, frame: object) -> None:
     os._exit(ExitCode.STOPPED)
 
 
-async def run(settings: Settings, forked: ForkedEngine | None = None) -> None:
+async def run(settings: Settings, forked: ForkedEngine | None, stages: Stages) -> None:
     """Serves until told to stop. Any other end ends the process here: threads of a broken engine
     may never end, and asyncio would wait for them."""
     try:
-        await Replica(settings, forked).live()
+        await Replica(settings, forked, stages).live()
     except Exception as error:
         if forked is not None:  # its process ends with this one
             forked.files.cleanup()
@@ -101,11 +108,12 @@ def _tell(cause: BaseException) -> ExitCode:
 class Replica:
     """One replica, once."""
 
-    def __init__(self, settings: Settings, forked: ForkedEngine | None = None) -> None:
+    def __init__(self, settings: Settings, forked: ForkedEngine | None, stages: Stages) -> None:
         self._settings = settings
+        self._stages = stages
         self._stop = asyncio.Event()
         self._inbox = Inbox()
-        self._engine = make_engine(settings, self._inbox, forked)
+        self._engine = make_engine(settings, self._inbox, forked, stages)
         self._keeper = Keeper(self._engine.adapters, settings.adapters)
         self._server = served_at(
             settings.listen,
@@ -122,6 +130,7 @@ class Replica:
             self._server.address,
             os.getpid(),
             settings.own_token,
+            stages,
         )
 
     async def live(self) -> None:
@@ -188,7 +197,8 @@ class Replica:
 
     async def _tell_ready(self, facts: EngineFacts) -> None:
         capacity = self._settings.max_ongoing or facts.max_running
-        log.info("ready", extra={"address": self._server.address, "capacity": capacity})
+        told = {"address": self._server.address, "capacity": capacity}
+        log.info("ready", extra={**told, "stages_ms": self._stages.told()})
         if self._settings.agent:
             self._registration.ready(facts.max_model_len, capacity, facts.endpoints)
             self._tell_adapters()
@@ -248,18 +258,26 @@ class Replica:
         return True
 
 
-def preload(settings: Settings) -> ForkedEngine | None:
+def preload(settings: Settings, *, imported: bool = False) -> ForkedEngine | None:
     """What of the engine has to come before the first thread; gRPC has some."""
     if settings.engine != "vllm":
         return None
     from penstock.replica.vllm.start import preload as vllm
 
     return vllm.preload(
-        settings.model, settings.engine_args, allow_model_code=settings.allow_model_code
+        settings.model,
+        settings.engine_args,
+        allow_model_code=settings.allow_model_code,
+        imported=imported,
     )
 
 
-def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = None) -> Engine:
+def make_engine(
+    settings: Settings,
+    inbox: Inbox,
+    forked: ForkedEngine | None = None,
+    stages: Stages | None = None,
+) -> Engine:
     """The engine that the settings name. Only the real one brings vLLM with it, and only a
     provider's the library that speaks with it."""
     room = _adapter_room(settings)
@@ -286,6 +304,7 @@ def make_engine(settings: Settings, inbox: Inbox, forked: ForkedEngine | None = 
         allow_model_code=settings.allow_model_code,
         forked=forked,
         room=room,
+        stages=stages,
     )
 
 

@@ -11,6 +11,7 @@ import grpc.aio
 
 from penstock.replica.adapters.agent import agent_stub, metadata_of
 from penstock.replica.endings import NotRegistered
+from penstock.replica.stages import Stages
 from penstock.v1 import inference_pb2, nodes_pb2
 
 log = logging.getLogger(__name__)
@@ -23,13 +24,20 @@ class Registration:
     """Registers with the agent at `agent` (host:port), with a token that this agent gave."""
 
     def __init__(
-        self, agent: str, replica_id: str, address: str, pid: int, own_token: str = ""
+        self,
+        agent: str,
+        replica_id: str,
+        address: str,
+        pid: int,
+        own_token: str = "",
+        stages: Stages | None = None,
     ) -> None:
         self._agent = agent
         self._metadata = metadata_of(own_token)
         self._hello = nodes_pb2.RegisterReplicaRequest(
             replica_id=replica_id, address=address, pid=pid
         )
+        self._stages = stages
         self._news = asyncio.Event()
 
     async def announce(self) -> None:
@@ -78,5 +86,9 @@ class Registration:
                 await asyncio.sleep(_AGAIN)
 
     async def _register(self) -> None:
+        if self._stages is not None:
+            del self._hello.stages[:]
+            for name, ms in self._stages.told().items():
+                self._hello.stages.add(name=name, ms=ms)
         async with agent_stub(self._agent) as stub:
             await stub.RegisterReplica(self._hello, timeout=_TIMEOUT, metadata=self._metadata)

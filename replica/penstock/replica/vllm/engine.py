@@ -20,6 +20,7 @@ from penstock.replica.adapters.table import AdapterTable, load_named
 from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable, Code, Prepared
 from penstock.replica.calls.answers import events_of
 from penstock.replica.engine import Sink
+from penstock.replica.stages import Stages
 from penstock.replica.values import (
     BEFORE_ALL,
     AdapterSource,
@@ -40,10 +41,10 @@ from penstock.replica.vllm.lora.adapters import VllmWeights
 from penstock.replica.vllm.serving.answering import answer
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
-from penstock.replica.vllm.start import causes, checks, collector, facts
+from penstock.replica.vllm.start import causes, checks, collector, environment, facts, imports
 from penstock.replica.vllm.start.arguments import check_early, own_settings
 from penstock.replica.vllm.start.launch import Launched, Launcher, Order
-from penstock.replica.vllm.start.preload import ForkedEngine, import_app
+from penstock.replica.vllm.start.preload import ForkedEngine
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class VllmEngine:
         allow_model_code: bool = False,
         forked: ForkedEngine | None = None,
         room: AdapterRoom | None = None,
+        stages: Stages | None = None,
     ) -> None:
         self._model = model
         self._served_name = served_name
@@ -91,6 +93,7 @@ class VllmEngine:
         self._engine_args = engine_args
         self._allow_model_code = allow_model_code
         self._forked = forked
+        self._stages = stages or Stages.of_program()
         self._launcher: Launcher | None = None
         self._up: _Up | None = None
         self._stopping = False
@@ -108,9 +111,10 @@ class VllmEngine:
         missing = await self._look_at_named(place)
         slots = self._room.slots_for(self._named)
         order = Order(place, self._served_name, self._engine_args, slots, self._rank(slots))
-        self._launcher = Launcher(order, self._forked)
+        self._launcher = Launcher(order, self._forked, self._stages)
         launched = await self._launcher.start()
         self._up = await self._open(launched)
+        self._stages.ended("app")
         if self._changed is not None:
             launched.gauges.changed = self._changed
         self._open_adapters(launched, self._up)
@@ -120,9 +124,12 @@ class VllmEngine:
                 continue
             log.info("loading adapter %s", adapter.name)
             await load_named(self._table, adapter)
+        self._stages.ended("adapters")
         log.info("warming up")
         await self._warm_up()
-        return await asyncio.to_thread(self._facts, place, launched)
+        found = await asyncio.to_thread(self._facts, place, launched)
+        self._stages.ended("warm_up")
+        return found
 
     async def answer(self, call: Call, sink: Sink) -> None:
         """Writes the answer into the sink; see the Protocol."""
@@ -209,11 +216,12 @@ class VllmEngine:
             self._forked.stop()
 
     async def _open(self, launched: Launched) -> _Up:
-        make_app = import_app().make_app
+        make_app = imports.app().make_app
         await launched.llm.reset_mm_cache()
         aside = Aside(own_settings(self._engine_args).large_body_bytes)
         try:
-            made = await make_app(launched.llm, launched.args, aside)
+            with environment.root_logger_kept():
+                made = await make_app(launched.llm, launched.args, aside)
         except Exception as error:  # with an engine that is up, only the settings can be to blame
             if self._launched().dead():
                 raise

@@ -11,7 +11,6 @@ process that was forked (`preload.py`) is told what to do by a pipe, and begins 
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import gc
 import importlib
@@ -23,11 +22,15 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
+from penstock.replica import parentage
+
 PARENT: Final = "PENSTOCK_ENGINE_PARENT"
 """The environment variable with the pid of the process that starts the engine's process."""
 
 FAULTS: Final = "PENSTOCK_ENGINE_FAULTS"
 """The environment variable with the file that tells where a signal ended the engine's process."""
+
+_WORKERS: Final = "VLLM_WORKER_MULTIPROC_METHOD"
 
 TITLE: Final = "EngineCore"
 """What vLLM calls the engine's process, in its title and in what it says of its end."""
@@ -35,8 +38,6 @@ TITLE: Final = "EngineCore"
 WORKER_MODULES: Final = ("vllm.v1.worker.cpu_worker", "vllm.model_executor.models.llama")
 """What a forked process imports while it waits: its worker, and a model from which others of
 vLLM's take their layers."""
-
-_PR_SET_PDEATHSIG: Final = 1
 
 
 def die_with_parent() -> None:
@@ -47,7 +48,7 @@ def die_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is None or parent.pid is None:
         return
-    _die_with(parent.pid)
+    parentage.die_with(parent.pid)
 
 
 def write_faults() -> None:
@@ -98,9 +99,15 @@ def wait_for_work(orders: Connection) -> None:
     environment, work = _received(orders)
     os.environ.clear()
     os.environ.update(environment)
+    os.environ[_WORKERS] = "fork"  # this process has the one thread that a fork may have
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.enable()
     run_engine_core(**work)
+
+
+def is_forked() -> bool:
+    """Whether this process, an engine's, was not started but forked."""
+    return os.environ.get(_WORKERS) == "fork"
 
 
 def _received(orders: Connection) -> tuple[Mapping[str, str], Mapping[str, Any]]:
@@ -113,14 +120,7 @@ def _received(orders: Connection) -> tuple[Mapping[str, str], Mapping[str, Any]]
     return environment, work
 
 
-def _die_with(parent: int) -> None:
-    """Asks the kernel first: the second step then sees a parent that ended before the first."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
 # True while spawn unpickles what the process is to do, some seconds before it does it;
 # multiprocessing does not yet know the parent then.
 if getattr(multiprocessing.current_process(), "_inheriting", False) and PARENT in os.environ:
-    _die_with(int(os.environ[PARENT]))
+    parentage.die_with(int(os.environ[PARENT]))

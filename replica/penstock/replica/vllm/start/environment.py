@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -56,6 +57,40 @@ def prepare(*, offline: bool, threads: int, log_config: Path) -> None:
         os.environ["TRANSFORMERS_OFFLINE"] = "1"
     if threads:
         os.environ["OMP_NUM_THREADS"] = str(threads)
+    _tell_those_imported(offline=offline)
+
+
+def _tell_those_imported(*, offline: bool) -> None:
+    """In a fork they have read the environment long before."""
+    if offline and (hub := sys.modules.get("huggingface_hub.constants")):
+        hub.HF_HUB_OFFLINE = True
+    if config := sys.modules.get("vllm.config.logging"):
+        # As an engine's start does later, which then finds it done.
+        sys.modules["vllm.logger"].configure_logging_if_needed(config.LoggingConfig())
+
+
+def prepare_pool() -> None:
+    """For a process that imports vLLM for engines of which nothing is known yet."""
+    os.environ.update(_ALWAYS)
+    os.environ["VLLM_LOGGING_LEVEL"] = log_level()
+
+
+def threads() -> int:
+    """OpenMP threads that a process of this environment begins with."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(first) if first.isdecimal() else len(os.sched_getaffinity(0))
+
+
+def cpus() -> list[int]:
+    """Those that vLLM binds the threads of a worker to; none: it does not."""
+    words = os.environ.get("GOMP_CPU_AFFINITY", "").split()
+    return [int(word) for word in words] if all(map(str.isdecimal, words)) else []
+
+
+def preloaded(libraries: Sequence[Path]) -> str:
+    """LD_PRELOAD with these libraries in front."""
+    before = os.environ.get("LD_PRELOAD", "")
+    return ":".join([*(str(one) for one in libraries if one.name not in before), before]).strip(":")
 
 
 def log_level() -> str:

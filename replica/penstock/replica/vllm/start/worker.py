@@ -13,6 +13,7 @@ from vllm.platforms import current_platform
 from penstock.replica.vllm import surface
 from penstock.replica.vllm.start import engine_process
 from penstock.replica.vllm.start.amx import settle_amx
+from penstock.replica.vllm.start.threads import settle_threads
 from penstock.replica.vllm.surface.values import Stage
 
 
@@ -21,6 +22,8 @@ class Extension:
 
 
 engine_process.die_with_parent()
+if engine_process.is_forked():
+    settle_threads(torch)
 settle_amx(torch.cpu)
 engine_process.write_faults()
 if current_platform.is_cpu():

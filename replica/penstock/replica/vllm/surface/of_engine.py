@@ -19,13 +19,18 @@ OF_ENGINE: Final = (
             "vllm:__version__",
             "vllm.platforms:current_platform",
         ),
-        ("engine.py", "start/launch.py", "start/worker.py"),
+        ("engine.py", "start/launch.py", "start/warm.py", "start/worker.py"),
         "which vLLM it is, and whether it runs on a CPU",
         "never; both are vLLM's public face",
     ),
     _engine(
         (_CLI, "vllm.utils.argparse_utils:FlexibleArgumentParser"),
-        ("start/launch.py", "start/preload.py", "exports/setting_names.py"),
+        (
+            "start/launch.py",
+            "start/imports.py",
+            "start/warm.py",
+            "exports/setting_names.py",
+        ),
         "engine settings are vLLM's flags, and its app takes their namespace; the parser's "
         "`_actions` say which flags there are",
         "the app can be built from a config, and vLLM lists its settings",
@@ -56,14 +61,14 @@ OF_ENGINE: Final = (
             "vllm.v1.engine.utils:CoreEngineProcManager{processes}",
             "vllm.v1.metrics.loggers:StatLoggerManager{stat_loggers}",
         ),
-        ("start/launch.py", "start/preload.py", "serving/app.py"),
+        ("start/launch.py", "start/imports.py", "serving/app.py"),
         "the engine is started in a thread of ours, its processes are watched, its death is "
         "noticed; the logger of this module is kept silent at the end",
         "vLLM tells of its processes and of their end",
     ),
     _engine(
         ("vllm.v1.engine.core:EngineCoreProc.run_engine_core",),
-        ("start/launch.py", "start/preload.py", "start/engine_process.py"),
+        ("start/launch.py", "start/imports.py", "start/engine_process.py"),
         "the engine's process begins in our code, so that it dies with the replica",
         "vLLM's engine dies with the process that started it",
     ),
@@ -79,8 +84,17 @@ OF_ENGINE: Final = (
         "vLLM forks its engine by itself where that is safe, or imports in a second",
     ),
     _engine(
+        (
+            "vllm.config.logging:LoggingConfig",
+            "vllm.logger:configure_logging_if_needed(config)",
+        ),
+        ("start/environment.py",),
+        "a fork writes its own logs, by a configuration that vLLM reads as it is imported",
+        "vLLM configures its logging where an engine starts, and not before",
+    ),
+    _engine(
         ("vllm.v1.executor.uniproc_executor:UniProcExecutor",),
-        ("start/arguments.py", "start/preload.py"),
+        ("start/arguments.py", "start/imports.py"),
         'on a CPU "uni" means "mp", a second process and 5 s of start; by its path it is what it '
         "says",
         'the CPU platform takes "uni" as it is',

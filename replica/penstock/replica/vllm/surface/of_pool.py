@@ -1,0 +1,55 @@
+"""What of vLLM is needed where it is imported before its model is known: by a warm pool."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from penstock.replica.vllm.surface.values import Stage, Touch
+
+_pool: Final = partial(Touch, Stage.POOL)
+
+OF_POOL: Final = (
+    _pool(
+        (
+            "vllm.distributed.elastic_ep.elastic_execute",
+            "vllm.entrypoints",
+            "vllm.entrypoints.scale_out.factories",
+            "vllm.entrypoints.serve.instrumentator.metrics",
+            "vllm.entrypoints.serve.instrumentator.offline_docs",
+            "vllm.entrypoints.serve.utils.fingerprint",
+            "vllm.model_executor.layers.quantization.online.base",
+            "vllm.model_executor.models.bert",
+            "vllm.model_executor.models.qwen2",
+            "vllm.model_executor.models.qwen3",
+            "vllm.tool_parsers.hermes_tool_parser",
+            "vllm.v1.core.sched.scheduler",
+            "vllm.v1.executor.multiproc_executor",
+            "vllm.v1.pool.flash_maxsim",
+        ),
+        ("start/warm.py",),
+        "an engine's start imports them on its way, whatever its model; so do its routes' modules "
+        "below `vllm.entrypoints`, called `api_router`",
+        "vLLM imports in a second",
+    ),
+    _pool(
+        (
+            "vllm.lora.punica_wrapper.punica_cpu",
+            "vllm.v1.attention.backends.cpu_attn",
+        ),
+        ("start/warm.py",),
+        "the same on a CPU",
+        "vLLM imports in a second",
+    ),
+    _pool(
+        (
+            "vllm.platforms:current_platform.import_kernels()",
+            "vllm.platforms:current_platform.register_triton_kernel_overrides()",
+            "vllm.platforms:current_platform.device_type",
+            "vllm.plugins:load_general_plugins()",
+        ),
+        ("start/warm.py",),
+        "each process of each engine does it, and it depends on no model",
+        "vLLM forks its engine by itself",
+    ),
+)

@@ -1,0 +1,113 @@
+"""A node agent's side of a warm pool: starts a zygote, claims members of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.replica.warm_pool.channel import Channel
+
+WITHIN = 60.0  # seconds that anything may take that is waited for
+
+
+def command(*words: str) -> list[str]:
+    """The command line that a cold start of a replica would have."""
+    return [sys.executable, "-m", "penstock.replica", *words]
+
+
+class Waiting:
+    """A member that waits, from its agent's side."""
+
+    def __init__(self, pid: int, channel: Channel) -> None:
+        self.pid = pid
+        self.channel = channel
+
+    def unfit(self, argv: Sequence[str]) -> str:
+        """Why it cannot be this replica; empty: it can."""
+        self.channel.tell({"fits": argv})
+        heard = self.channel.hear()
+        assert heard is not None
+        reason: str = heard.fields.get("reason", "")
+        assert heard.fields["fits"] is not bool(reason)
+        return reason
+
+    def become(self, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        """Claims it; returns when it is on its way."""
+        order = {
+            "argv": argv,
+            "env": {**os.environ, **(env or {})},
+            "claimed_at_ms": time.monotonic_ns() // 1_000_000,
+        }
+        with log.open("ab") as file:
+            self.channel.tell({"become": order}, [file.fileno()])
+        heard = self.channel.hear()
+        assert heard is not None
+        assert heard.fields == {"become": True}
+        assert self.channel.hear() is None
+        self.channel.close()
+
+
+class Pool:
+    """A zygote and what it tells."""
+
+    def __init__(self, engine: str, log: Path, env: Mapping[str, str] | None = None) -> None:
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        here.settimeout(WITHIN)
+        self.channel = Channel(here)
+        self._members: list[Waiting] = []
+        with there, log.open("ab") as file:
+            words = ["penstock.replica.warm_pool", "--engine", engine, "--fd", str(there.fileno())]
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                pass_fds=[there.fileno()],
+                process_group=0,
+                env={**os.environ, **(env or {})},
+            )
+
+    def told(self) -> Mapping[str, Any]:
+        """What the zygote tells next."""
+        heard = self.channel.hear()
+        assert heard is not None, "the zygote has ended"
+        assert not heard.descriptors
+        return heard.fields
+
+    def have(self, members: int) -> None:
+        """So many are to wait."""
+        self.channel.tell({"members": members})
+
+    def member(self) -> Waiting:
+        """The next that is told of."""
+        heard = self.channel.hear()
+        assert heard is not None, "the zygote has ended"
+        end = socket.socket(fileno=heard.descriptors[0])
+        end.settimeout(WITHIN)
+        self._members.append(Waiting(heard.fields["member"], Channel(end)))
+        return self._members[-1]
+
+    def close(self) -> None:
+        """Leaves, and waits for the zygote's end."""
+        for channel in (self.channel, *(one.channel for one in self._members)):
+            channel.close()
+        self.process.wait(WITHIN)
+
+
+@contextlib.contextmanager
+def running_pool(
+    engine: str, log: Path, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
+    """A pool that has imported its engine, and what it told of that."""
+    pool = Pool(engine, log, env)
+    try:
+        yield pool, pool.told()["imported"]
+    finally:
+        pool.close()
