@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,9 @@ settings.register_profile("random", deadline=None, suppress_health_check=[Health
 settings.register_profile("penstock", settings.get_profile("random"), derandomize=True)
 settings.load_profile("penstock")
 
+
+# Nodes fill no warm pool beside a test; those that are about one say so.
+os.environ.setdefault("PENSTOCK_WARM", "0")
 
 _ON_ONE_SYSTEM = {f"tests/e2e/test_{name}.py" for name in ("openapi", "real_adapters", "sdk")}
 """Which files share a system that takes long to start (`shared_real`)."""

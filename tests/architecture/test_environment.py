@@ -20,6 +20,7 @@ PYTHON_MAY = {
     "control/penstock/control/adapter_sources/hugging_face.py": "where that tool's cache lies",
     "control/penstock/control/cli/recording/replaying.py": "hands it on to what it becomes",
     "control/penstock/control/outside/processes.py": "hands it on to what it starts, with more",
+    "control/penstock/control/outside/warm_processes.py": "hands parts of it on to a zygote",
     "replica/penstock/replica/providers/secrets.py": "secrets that a deployment names by variable",
     "replica/penstock/replica/settings.py": "the log level of a replica that is started by hand",
     "replica/penstock/replica/warm_pool/process.py": "a claimed member gets a replica's",

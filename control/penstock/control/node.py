@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from secrets import token_hex
@@ -47,12 +47,18 @@ from penstock.control.node_agent.replica_command import (
 from penstock.control.node_agent.replica_table import ReplicaTable
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.node_agent.token_watch import TokenWatch
+from penstock.control.node_agent.warm_pool import WarmPool
+from penstock.control.node_pool import VLLM, WarmSetup, warm_pool
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.head_client import HeadClient
 from penstock.control.outside.logs import configure_logs
-from penstock.control.outside.machine import DirectoryLock, idle_cpu_seconds, read_resources
+from penstock.control.outside.machine import (
+    DirectoryLock,
+    idle_cpu_seconds,
+    read_resources,
+)
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
 from penstock.control.outside.sockets import listen
@@ -77,37 +83,43 @@ HANDING_OVER = nodes_pb2.NODE_INTENT_HANDING_OVER
 Command = Callable[[nodes_pb2.ReplicaSpec, ReplicaHome], list[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """How replicas are started and looked after."""
+
+    command: Command
+    policy: RestartPolicy
+    timings: SupervisionTimings
+    warm: WarmSetup
+
+
 async def run_node(
     settings: NodeSettings,
     *,
     command: Command = replica_command,
     policy: RestartPolicy = RestartPolicy(),  # noqa: B008 - immutable
     timings: SupervisionTimings = TIMINGS,
+    warm: WarmSetup = VLLM,
 ) -> int:
     """Runs a node agent until SIGTERM or SIGINT; returns its exit code. Tests pass another
-    `command`."""
+    `command`, and a zygote of another engine."""
     configure_logs("node", settings.log_level)
     timings = replace(timings, start_limit=settings.start_limit)
+    ways = _Ways(command, policy, timings, warm)
     stop = _Stop()
     try:
-        await _run(settings, command, policy, timings, stop)
+        await _run(settings, ways, stop)
         while stop.begins_again():
             if _token_file(settings).exists():
                 settings = replace(settings, cluster_token_file=_token_file(settings))
-            await _run(settings, command, policy, timings, stop)
+            await _run(settings, ways, stop)
     except CannotStart as error:
         sys.stderr.write(f"penstock node: error: {error}\n")
         return 1
     return 0
 
 
-async def _run(
-    settings: NodeSettings,
-    command: Command,
-    policy: RestartPolicy,
-    timings: SupervisionTimings,
-    stop: _Stop,
-) -> None:
+async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
     lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
     try:
         security = cluster_security(settings.cluster_token_file, settings.tls)
@@ -117,18 +129,8 @@ async def _run(
         home = _home(settings, server, address, security)
         changed = asyncio.Event()
         client = ReplicaClient(dialer)
-        dependencies = SupervisorDependencies(
-            launcher=ProcessLauncher(),
-            probe=client,
-            clock=SystemClock(),
-            files=StateFiles(settings.data_dir),
-            command=lambda spec: command(spec, home),
-            environment=lambda spec: replica_environment(spec, home),
-            keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
-            on_change=changed.set,
-            policy=policy,
-            timings=timings,
-        )
+        pool = warm_pool(settings, ways.warm)
+        dependencies = _dependencies(settings, ways, home, client, pool, changed)
         resources = NodeResourcesReader(read_resources, open_devices())
         allegiance = Allegiance(settings.data_dir / "node-agent.stamp", SystemClock().monotonic)
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
@@ -137,17 +139,48 @@ async def _run(
             token = _token_file(settings)
             watch = TokenWatch(token, security.token, stop.begin_again, allegiance.trouble)
             who = _identity(settings, address)
-            agent = Agent(who, head, replicas, resources.read, allegiance, changed, watch.refused)
+            agent = Agent(
+                *(who, head, replicas, resources.read, allegiance, changed, watch.refused),
+                warm_pool=pool.status,
+            )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
             await server.serve(replicas, allegiance, adapters, _readers(dependencies, replicas))
             log.info("node agent %s serves on %s", settings.node_id, address)
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
-            beside = (_serve_metrics(settings, replicas, client, resources), adapters.run(), logs)
+            metrics = _serve_metrics(settings, replicas, client, resources, pool)
+            beside = (metrics, adapters.run(), logs, pool.run(replicas))
             await _live(agent, replicas, tasks, stop, beside)
         await server.stop()
     finally:
         lock.release()
+
+
+def _dependencies(
+    settings: NodeSettings,
+    ways: _Ways,
+    home: ReplicaHome,
+    client: ReplicaClient,
+    pool: WarmPool,
+    changed: asyncio.Event,
+) -> SupervisorDependencies:
+    def on_change() -> None:
+        changed.set()
+        pool.look()
+
+    return SupervisorDependencies(
+        launcher=ProcessLauncher(),
+        pool=pool,
+        probe=client,
+        clock=SystemClock(),
+        files=StateFiles(settings.data_dir),
+        command=lambda spec: ways.command(spec, home),
+        environment=lambda spec: replica_environment(spec, home),
+        keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
+        on_change=on_change,
+        policy=ways.policy,
+        timings=ways.timings,
+    )
 
 
 def _adapters(
@@ -175,10 +208,11 @@ async def _serve_metrics(
     replicas: ReplicaTable,
     client: ReplicaClient,
     resources: NodeResourcesReader,
+    pool: WarmPool,
 ) -> None:
     if settings.metrics:
         machine = Machine(resources.read, idle_cpu_seconds)
-        metrics = NodeMetrics(replicas, client, machine, asyncio.get_running_loop())
+        metrics = NodeMetrics(replicas, client, machine, asyncio.get_running_loop(), pool.status)
         where = split_address(settings.metrics, flag="--node-metrics")
         await serve_metrics(
             lambda: listen(*where, flag="--node-metrics"), metrics.page, SystemClock()

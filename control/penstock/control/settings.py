@@ -27,6 +27,8 @@ START_LIMIT = timedelta(minutes=30)
 ADAPTER_CACHE_GIB = 20.0
 DEEP_CHECK_EVERY = timedelta(seconds=60)
 ANY_PORT = "0"
+AUTO = "auto"
+MOST_WARM = 64
 MOST_KEPT = 100_000  # GiB, days
 LEAST_SEGMENT, MOST_SEGMENT = 1 << 20, 64 << 20  # bytes
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
@@ -246,6 +248,8 @@ class NodeSettings:
     secrets_dir: Path | None = None
     # Where provider replicas may send anything to; empty: anywhere.
     provider_hosts: tuple[str, ...] = ()
+    # Processes that have imported vLLM and wait to be a replica; None: as the machine allows.
+    warm: int | None = None
 
     def __post_init__(self) -> None:
         split_address(self.head, flag="--head")
@@ -269,6 +273,15 @@ class NodeSettings:
                 f"--adapter-cache-gib is {self.adapter_cache_gib:g}: it must be 0, to keep nothing"
                 " that is not in use, or more"
             )
+
+
+def warm_members(text: str) -> int | None:
+    """What --warm says; None: as the machine allows. Raises `invalid-setting`."""
+    if text == AUTO:
+        return None
+    if text.isascii() and text.isdigit() and int(text) <= MOST_WARM:
+        return int(text)
+    raise invalid_setting(f"--warm is {text!r}: it must be {AUTO}, or 0 to {MOST_WARM} processes")
 
 
 def _check_ports(ports: str) -> None:

@@ -15,6 +15,9 @@ from penstock.v1 import nodes_pb2
 from tests.fakes.promtool import complaints, samples
 
 READY, BACKOFF = nodes_pb2.REPLICA_PHASE_READY, nodes_pb2.REPLICA_PHASE_BACKOFF
+POOL = nodes_pb2.WarmPool(target=2, waiting=1, claims=5, cold_starts=3)
+STAGES = [nodes_pb2.StartStage(name="claim", ms=40), nodes_pb2.StartStage(name="load", ms=700)]
+START = nodes_pb2.ReplicaStart(kind=nodes_pb2.START_KIND_WARM, stages=STAGES)
 TEXT = "# HELP vllm:running Sequences.\n# TYPE vllm:running gauge\nvllm:running 4\n"
 
 
@@ -46,7 +49,7 @@ class Scripted:
 def status(name: str, phase: nodes_pb2.ReplicaPhase = READY) -> nodes_pb2.ReplicaStatus:
     """A replica whose address is its name."""
     return nodes_pb2.ReplicaStatus(
-        replica_id=name, deployment="mini", phase=phase, address=name, restarts=2
+        replica_id=name, deployment="mini", phase=phase, address=name, restarts=2, start=START
     )
 
 
@@ -62,7 +65,7 @@ def resources() -> nodes_pb2.NodeResources:
 async def page_of(table: Table, source: Scripted) -> bytes:
     """The page, made as the server makes it: beside the loop."""
     machine = Machine(resources, lambda: 12.5)
-    metrics = NodeMetrics(table, source, machine, asyncio.get_running_loop())
+    metrics = NodeMetrics(table, source, machine, asyncio.get_running_loop(), lambda: POOL)
     return await asyncio.to_thread(metrics.page)
 
 
@@ -77,6 +80,12 @@ async def test_the_page_tells_of_machine_and_replicas_and_promtool_finds_nothing
         'penstock_node_replicas{phase="backoff"}': 1,
         'penstock_node_replica_restarts_total{deployment="mini",replica="c"}': 2,
         'penstock_node_replica_metrics_up{deployment="mini",replica="a"}': 1,
+        'penstock_node_warm_pool_members{state="wanted"}': 2,
+        'penstock_node_warm_pool_members{state="waiting"}': 1,
+        'penstock_node_replica_starts_total{kind="warm"}': 5,
+        'penstock_node_replica_starts_total{kind="cold"}': 3,
+        "penstock_node_replica_start_stage_seconds"
+        '{deployment="mini",kind="warm",replica="a",stage="load"}': 0.7,
         "penstock_node_cpus": 8,
         "penstock_node_cpu_idle_seconds_total": 12.5,
         "penstock_node_memory_bytes": 1000,

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from penstock.control.errors import CannotStart, Code
-from penstock.control.outside.machine import DirectoryLock, read_resources
+from penstock.control.outside.machine import DirectoryLock, available_memory, read_resources
 from tests.fakes.control_errors import raises_code
 
 
@@ -20,6 +20,11 @@ def test_resources_are_those_of_this_machine() -> None:
     assert resources.memory_bytes == psutil.virtual_memory().total
     assert 0 < resources.memory_available_bytes < resources.memory_bytes
     assert resources.cpus == os.cpu_count()
+
+
+def test_available_memory_is_a_part_of_the_machines() -> None:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < available_memory() <= pages
 
 
 def test_a_second_holder_is_told_who_the_first_is(tmp_path: Path) -> None:

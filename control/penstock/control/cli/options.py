@@ -176,6 +176,15 @@ AdapterCacheGib = Annotated[
         min=0,
     ),
 ]
+Warm = Annotated[
+    str,
+    option(
+        "WARM",
+        "Processes that have imported vLLM and wait to be a replica of this machine, which is then"
+        " ready in a second. auto: 1 where vLLM is built for CPUs and 3 GiB of memory are free.",
+        metavar="N",
+    ),
+]
 ExistingStore = Annotated[
     bool,
     option(

@@ -34,6 +34,7 @@ from penstock.control.cli.options import (
     TlsCert,
     TlsKey,
     Verbosity,
+    Warm,
     Zone,
     option,
 )
@@ -46,6 +47,7 @@ from penstock.control.settings import (
     ADAPTER_CACHE_GIB,
     ADMIN_ADDRESS,
     ANY_PORT,
+    AUTO,
     DATA_DIR,
     DEEP_CHECK_EVERY,
     GATEWAY_ADDRESS,
@@ -61,6 +63,7 @@ from penstock.control.settings import (
     TlsFiles,
     gateway_tls,
     split_hosts,
+    warm_members,
 )
 
 GatewayBinary = Annotated[Path | None, option("GATEWAY_BINARY", "The gateway program to run.")]
@@ -249,6 +252,7 @@ def node(
     adapter_cache_gib: AdapterCacheGib = ADAPTER_CACHE_GIB,
     secrets_dir: SecretsDir = None,
     provider_hosts: ProviderHosts = "",
+    warm: Warm = AUTO,
     with_parent: WithParent = 0,
 ) -> None:
     """Run the node agent of this machine: it starts, watches and restarts replicas.
@@ -282,6 +286,7 @@ def node(
             adapter_cache_gib=adapter_cache_gib,
             secrets_dir=secrets_dir and secrets_dir.expanduser().resolve(),
             provider_hosts=split_hosts(provider_hosts),
+            warm=warm_members(warm),
         )
         finish(asyncio.run(run_node(settings)))
 

@@ -32,6 +32,7 @@ from penstock.control.cli.options import (
     StartLimit,
     TakeOver,
     Verbosity,
+    Warm,
     option,
     security_option,
 )
@@ -42,6 +43,7 @@ from penstock.control.serving.settings_text import parse_settings
 from penstock.control.settings import (
     ADAPTER_CACHE_GIB,
     ADMIN_ADDRESS,
+    AUTO,
     DATA_DIR,
     GATEWAY_ADDRESS,
     HEAD_METRICS_ADDRESS,
@@ -52,6 +54,7 @@ from penstock.control.settings import (
     LogRetention,
     gateway_tls,
     split_hosts,
+    warm_members,
 )
 
 engine_option = partial(option, panel="The engine")
@@ -205,6 +208,7 @@ def asked(
     adapter_cache_gib: AdapterCacheGib = ADAPTER_CACHE_GIB,
     secrets_dir: SecretsDir = None,
     provider_hosts: ProviderHosts = "",
+    warm: Warm = AUTO,
     take_over: TakeOver = False,
     log_level: Verbosity = LogLevel.INFO,
     log_keep_gib: LogKeepGib = LOGS.gib,
@@ -239,6 +243,7 @@ def asked(
         adapter_cache_gib=adapter_cache_gib,
         secrets_dir=secrets_dir and secrets_dir.expanduser().resolve(),
         provider_hosts=split_hosts(provider_hosts),
+        warm=warm_members(warm),
         gateway_threads=gateway_threads,
         gateway_binary=gateway_binary,
         take_over=take_over,

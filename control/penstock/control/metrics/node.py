@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from penstock.control.errors import Unavailable
-from penstock.control.metrics.families import by_kind, gauge, labelled
+from penstock.control.metrics.families import by_kind, by_label, gauge, labelled
 from penstock.control.metrics.relabel import Family, merged, parsed, rendered
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import nodes_pb2
@@ -34,6 +34,7 @@ _PHASES = {
     for name, number in nodes_pb2.ReplicaPhase.items()
     if number
 }
+_STARTS = {nodes_pb2.START_KIND_COLD: "cold", nodes_pb2.START_KIND_WARM: "warm"}
 _OWNER = ("replica", "deployment")
 
 
@@ -62,6 +63,7 @@ class Machine:
 
 # A replica's id and deployment, and what it told; None: nothing that can be used.
 _Told = tuple[tuple[str, str], str | None]
+_Asked = tuple[list[nodes_pb2.ReplicaStatus], list[_Told], nodes_pb2.WarmPool]
 _Read = tuple[tuple[str, str], Mapping[str, Family] | None]
 
 
@@ -74,23 +76,25 @@ class NodeMetrics:
         source: ReplicaMetrics,
         machine: Machine,
         loop: asyncio.AbstractEventLoop,
+        warm_pool: Callable[[], nodes_pb2.WarmPool] = nodes_pb2.WarmPool,
     ) -> None:
         self._replicas = replicas
         self._source = source
         self._machine = machine
         self._loop = loop
+        self._warm_pool = warm_pool
         self._one_at_a_time = threading.Lock()
 
     def page(self) -> bytes:
         """All of it as Prometheus text. Raises Unavailable where the agent is busy, or stops."""
         with self._one_at_a_time:
-            statuses, told = self._on_the_loop()
+            statuses, told, pool = self._on_the_loop()
         read = [(owner, _read(owner, text)) for owner, text in told]
-        own = _Own([*_replicas(statuses), *_asked(read), *_machine(self._machine)])
+        own = _Own([*_replicas(statuses), *_asked(read), *_pool(pool), *_machine(self._machine)])
         theirs = merged((found for _, found in read if found), taken=own.names())
         return generate_latest(own) + rendered(theirs).encode()
 
-    def _on_the_loop(self) -> tuple[list[nodes_pb2.ReplicaStatus], list[_Told]]:
+    def _on_the_loop(self) -> _Asked:
         asking = self._ask_all()
         limit = REPLICA_LIMIT + PAGE_MARGIN
         try:
@@ -104,10 +108,11 @@ class NodeMetrics:
             future.cancel()
             raise Unavailable("the node agent is too busy to be asked: ask again") from error
 
-    async def _ask_all(self) -> tuple[list[nodes_pb2.ReplicaStatus], list[_Told]]:
+    async def _ask_all(self) -> _Asked:
         statuses = self._replicas.statuses()
         serving = [s for s in statuses if s.phase in _SERVING and s.address]
-        return statuses, list(await asyncio.gather(*map(self._ask, serving)))
+        told = list(await asyncio.gather(*map(self._ask, serving)))
+        return statuses, told, self._warm_pool()
 
     async def _ask(self, status: nodes_pb2.ReplicaStatus) -> _Told:
         owner = status.replica_id, status.deployment
@@ -153,6 +158,31 @@ def _replicas(statuses: Sequence[nodes_pb2.ReplicaStatus]) -> Iterator[Metric]:
         "Times that a replica was started again after it ended by itself.",
         _OWNER,
         (((s.replica_id, s.deployment), s.restarts) for s in statuses),
+    )
+
+    yield labelled(
+        GaugeMetricFamily,
+        "penstock_node_replica_start_stage_seconds",
+        "What each part of the running process's start took.",
+        (*_OWNER, "kind", "stage"),
+        (
+            ((s.replica_id, s.deployment, _STARTS.get(s.start.kind, ""), each.name), each.ms / 1000)
+            for s in statuses
+            for each in s.start.stages
+        ),
+    )
+
+
+def _pool(pool: nodes_pb2.WarmPool) -> Iterator[Metric]:
+    members = {"wanted": pool.target, "waiting": pool.waiting}
+    name = "penstock_node_warm_pool_members"
+    yield by_label(name, "Processes that wait to be a replica.", "state", members)
+    yield labelled(
+        CounterMetricFamily,
+        "penstock_node_replica_starts_total",
+        "Processes of replicas that the warm pool is for, by how they were started.",
+        ("kind",),
+        ((("warm",), pool.claims), (("cold",), pool.cold_starts)),
     )
 
 

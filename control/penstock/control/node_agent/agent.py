@@ -69,6 +69,7 @@ class Agent:
         allegiance: Allegiance,
         changed: asyncio.Event,
         token_refused: Callable[[], str],
+        warm_pool: Callable[[], nodes_pb2.WarmPool] = nodes_pb2.WarmPool,
     ) -> None:
         self._identity = identity
         self._head = head
@@ -77,6 +78,7 @@ class Agent:
         self._allegiance = allegiance
         self._changed = changed  # set by whoever changes a replica: the head hears of it at once
         self._token_refused = token_refused  # what is done about it, in one line for the log
+        self._warm_pool = warm_pool
         self._told = ""  # what was logged last of a head that could not be talked to
 
     async def report(self) -> None:
@@ -147,5 +149,6 @@ class Agent:
                 stamp=self._allegiance.message,
                 intent=intent,
                 instance=self._identity.instance,
+                warm_pool=self._warm_pool(),
             )
         )

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.node_agent.state_files import StateFiles
+from penstock.control.node_agent.warm_pool import WarmPool
 from penstock.control.settings import START_LIMIT
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.supervision.clock import Clock
@@ -70,6 +71,7 @@ class SupervisorDependencies:
     """What every supervisor of a node works with."""
 
     launcher: Launcher
+    pool: WarmPool
     probe: ReplicaProbe
     clock: Clock
     files: StateFiles

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from penstock.control.declared.messages import message_of
 from penstock.control.errors import Code, PenstockError
-from penstock.control.state.fleet.replica import ReplicaAddress
+from penstock.control.state.fleet.replica import ReplicaAddress, ReplicaStart
 from penstock.v1 import inference_pb2, nodes_pb2
 
 
@@ -38,6 +38,9 @@ TRANSITIONS: dict[Phase, frozenset[Phase]] = {
     Phase.FAILED: frozenset({Phase.STOPPED}),
     Phase.STOPPED: frozenset(),
 }
+
+
+NOT_STARTED = ReplicaStart()
 
 
 class HeldAdapter(NamedTuple):
@@ -80,6 +83,7 @@ class ReplicaRecord:
     adapter_slots: int = 0  # adapters that it can hold at once; 0: none, or not known yet
     max_adapter_rank: int = 0  # 0: not known
     own_token: bool = False  # of the running process; false: an older agent gave it the cluster's
+    start: ReplicaStart = NOT_STARTED  # how the running process came to be
     dropped_adapters: tuple[str, ...] = ()  # to be unloaded, and the process does not know it yet
 
     def advance(self, phase: Phase) -> ReplicaRecord:
@@ -90,6 +94,11 @@ class ReplicaRecord:
                 Code.IMPOSSIBLE_TRANSITION,
             )
         return replace(self, phase=phase)
+
+    def start_waits(self, by: datetime) -> bool:
+        """Whether a process of it starts, or is to be started by then."""
+        due = self.next_start is None or self.next_start <= by
+        return self.phase is Phase.STARTING or (self.phase is Phase.BACKOFF and due)
 
     @property
     def where(self) -> ReplicaAddress:
@@ -105,7 +114,7 @@ class ReplicaRecord:
 
 
 NO_PROCESS: Mapping[str, Any] = MappingProxyType(
-    {"pid": 0, "address": "", "adapters": (), "failed_adapters": ()}
+    {"pid": 0, "address": "", "adapters": (), "failed_adapters": (), "start": NOT_STARTED}
 )
 """What a record says while nothing of the replica runs."""
 
@@ -126,7 +135,14 @@ def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:
             inference_pb2.AdapterFailure(**each._asdict()) for each in record.failed_adapters
         ],
         ready_at_ms=_milliseconds(record.ready_at),
+        start=_started(record.start),
     )
+
+
+def _started(start: ReplicaStart) -> nodes_pb2.ReplicaStart:
+    stages = [nodes_pb2.StartStage(**each._asdict()) for each in start.stages]
+    kind = f"START_KIND_{start.kind.name.replace('UNTOLD', 'UNSPECIFIED')}"
+    return nodes_pb2.ReplicaStart(kind=kind, reason=start.reason, stages=stages)
 
 
 def _milliseconds(moment: datetime | None) -> int:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from penstock.control.errors import Code, NotFound, Unavailable
 from penstock.control.node_agent.dependencies import SupervisorDependencies
@@ -96,6 +96,14 @@ class ReplicaTable:
         """Of every adapter that a replica here holds or is to hold."""
         records = (each.record for each in self._supervisors.values())
         return frozenset(digest for record in records for digest in record.adapter_digests)
+
+    def start_waits(self, by: datetime) -> bool:
+        """Whether a replica here starts, or is to be started by then."""
+        return any(each.record.start_waits(by) for each in self._supervisors.values())
+
+    def engines(self) -> frozenset[str]:
+        """Of the replicas here."""
+        return frozenset(each.record.spec.engine for each in self._supervisors.values())
 
     async def stop_all(self, drain: timedelta, deadline: timedelta) -> None:
         """Stops every replica; what is left at the deadline is killed. Returns when none is."""

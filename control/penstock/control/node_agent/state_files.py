@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from penstock.control.node_agent.replica_record import (
     Phase,
     ReplicaRecord,
 )
+from penstock.control.state.fleet.replica import ReplicaStart, StartKind, StartStage
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
@@ -90,10 +91,13 @@ def checked(replica_id: str) -> str:
 def _to_json(record: ReplicaRecord) -> dict[str, object]:
     said = {name: getattr(record, name) for name in KEPT}
     spec = json_format.MessageToDict(record.spec, preserving_proto_field_name=True)
-    return {"spec": spec} | {
-        name: each.isoformat() if isinstance(each, datetime) else each
-        for name, each in said.items()
-    }
+    return {"spec": spec} | {name: _written(each) for name, each in said.items()}
+
+
+def _written(value: object) -> object:
+    if isinstance(value, ReplicaStart):
+        return [value.kind, value.reason, value.stages]
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _from_json(data: dict[str, Any]) -> ReplicaRecord:
@@ -105,6 +109,7 @@ def _from_json(data: dict[str, Any]) -> ReplicaRecord:
         "stop_by": _stop_by(data),
         "adapters": tuple(HeldAdapter(*each) for each in data.get("adapters", ())),
         "failed_adapters": tuple(AdapterFailure(*e) for e in data.get("failed_adapters", ())),
+        "start": _start(*data.get("start", ())),
         **{name: _moment(data.get(name)) for name in TIMES},
     }
     kept: dict[str, Any] = {
@@ -113,6 +118,10 @@ def _from_json(data: dict[str, Any]) -> ReplicaRecord:
         if name in data
     }
     return ReplicaRecord(spec=spec, **(kept | own))
+
+
+def _start(kind: str = "", reason: str = "", stages: Iterable[Any] = ()) -> ReplicaStart:
+    return ReplicaStart(StartKind(kind), reason, tuple(StartStage(*each) for each in stages))
 
 
 def _stop_by(data: dict[str, Any]) -> datetime | None:

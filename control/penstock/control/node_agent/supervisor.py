@@ -26,6 +26,8 @@ from penstock.control.node_agent.replica_record import (
     Phase,
     ReplicaRecord,
 )
+from penstock.control.node_agent.replica_starts import ReplicaStarts
+from penstock.control.state.fleet.replica import ReplicaStart, StartStage
 from penstock.control.supervision.process import Process
 from penstock.control.supervision.restart_policy import Ending, GiveUp, after_end, describe
 from penstock.control.supervision.supervisor import supervise
@@ -55,6 +57,7 @@ class ReplicaSupervisor:
         self._id = record.spec.replica_id
         self._needs = dependencies
         self._log_path = dependencies.files.log_path(self._id)
+        self._starts = ReplicaStarts(dependencies, self._log_path)
         self._stopping = asyncio.Event()
         self._drain = timedelta(0)
         self._registered = asyncio.Event()
@@ -114,8 +117,10 @@ class ReplicaSupervisor:
                 f"replica {call.replica_id} is process {self._record.pid}, not {call.pid}: stop",
                 Code.UNKNOWN_REPLICA,
             )
+        stages = tuple(StartStage(each.name, each.ms) for each in call.stages)
         self._become(
             self._record.phase,
+            start=replace(self._record.start, stages=stages or self._record.start.stages),
             address=call.address,
             max_model_len=call.max_model_len or self._record.max_model_len,
             capacity=call.capacity or self._record.capacity,
@@ -143,21 +148,20 @@ class ReplicaSupervisor:
         if self._unlogged and self._unlogged != unlogged:
             log.warning("replica %s: %s", self._id, self._unlogged)
         self._become(Phase.STARTING, **NO_PROCESS, next_start=None, ready_at=None)
-        spec = self._record.spec
-        process = await self._needs.launcher.start(
-            self._needs.command(spec),
-            log_path=self._log_path,
-            env=self._needs.environment(spec),
-        )
+        return await self._starts.start(self._record.spec, self._runs)
+
+    def _runs(self, process: Process, start: ReplicaStart) -> None:
+        """Written down before the process can register, and before anything else is awaited."""
         self._become(
             Phase.STARTING,
             pid=process.pid,
             process_started_at=process.started_at,
             started_at=self._needs.clock.now(),
             own_token=True,
+            start=start,
         )
-        log.info("replica %s started as process %d", self._id, process.pid)
-        return process
+        why = f" ({start.reason})" if start.reason else ""
+        log.info("replica %s started %s as process %d%s", self._id, start.kind, process.pid, why)
 
     async def accompany(self, process: Process) -> int | None:
         """Stays with a process until it has ended, and nothing of it is left."""
@@ -190,6 +194,10 @@ class ReplicaSupervisor:
         if self._renewing:  # no failure of its own
             self._renewing = False
             self._become(Phase.BACKOFF, **ended, last_error=error)
+            return timedelta(0)
+        if self._ready_at is None and await self._starts.forgives(error):
+            self._become(Phase.BACKOFF, **ended, last_error=error)
+            log.warning("replica %s %s: started cold", self._id, error)
             return timedelta(0)
         ending = Ending(exit_code=exit_code, ready_for=self._was_ready_for())
         decision = after_end(self._needs.policy, self._record.failures, ending)
@@ -224,11 +232,10 @@ class ReplicaSupervisor:
         limit = self._start_limit().total_seconds()
         try:
             async with asyncio.timeout(limit):
-                await self._until_ready()
+                why = await self._until_ready()
         except TimeoutError:
-            self._verdict = f"did not become ready within {limit:g} s"
-        else:
-            self._verdict = await self._until_hung()
+            why = f"did not become ready within {limit:g} s"
+        self._verdict = why or await self._until_hung()
         log.error("replica %s %s: killed", self._id, self._verdict)
         process.kill_group()
 
@@ -237,20 +244,27 @@ class ReplicaSupervisor:
         limit = timedelta(milliseconds=self._record.spec.start_limit_ms)
         return limit or self._needs.timings.start_limit
 
-    async def _until_ready(self) -> None:
-        """Returns at once for an adopted replica that had been ready."""
+    async def _until_ready(self) -> str:
+        """Returns at once for an adopted replica that had been ready; why it never will be."""
         if self._record.phase is Phase.STARTING and not self._record.address:
-            await self._registered.wait()
+            limit = self._starts.registers_within
+            try:
+                async with asyncio.timeout(limit):
+                    await self._registered.wait()
+            except TimeoutError:
+                return f"was claimed from the warm pool and did not register within {limit:g} s"
         while self._record.phase is Phase.STARTING:
             pulse = await self._pulse()
             if pulse.ok:
                 self._become(Phase.READY, ready_at=self._needs.clock.now())
                 self._is_ready()
+                self._starts.ready()
                 log.info("replica %s is ready at %s", self._id, self._record.address)
             elif pulse.draining:
                 self._drains_unasked(pulse)  # it loads no longer towards anything
             else:
                 await self._needs.clock.sleep(self._needs.timings.loading_ping_every)
+        return ""
 
     def _is_ready(self) -> None:
         self._ready_at = self._needs.clock.monotonic()

@@ -16,6 +16,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
@@ -59,7 +60,7 @@ class RunningProcess:
 
     def alive(self) -> bool:
         """Whether it still runs: a zombie does not."""
-        return not self._ended.is_set() and _start_time(self.pid) == self.started_at
+        return not self._ended.is_set() and start_time(self.pid) == self.started_at
 
     async def wait(self) -> int | None:
         """Returns at its end with `exit_code`, which is None if it was not our child."""
@@ -104,6 +105,9 @@ class RunningProcess:
         self._ended.set()
 
 
+R = TypeVar("R", bound=RunningProcess)
+
+
 class ProcessLauncher:
     """Starts processes, and finds again those that an earlier life of ours started."""
 
@@ -119,7 +123,7 @@ class ProcessLauncher:
             pid = _spawn(argv, log_path, env)
         except OSError as error:
             raise LaunchFailed(f"cannot start {argv[0]}: {error}") from error
-        started_at = _start_time(pid, even_dead=True)
+        started_at = start_time(pid, even_dead=True)
         if started_at is None:
             raise LaunchFailed(f"process {pid} of {argv[0]} vanished while it started")
         return RunningProcess(pid, started_at, os.pidfd_open(pid))
@@ -128,22 +132,27 @@ class ProcessLauncher:
         """Every process that a launcher of ours may have started with these words in a row."""
         found = []
         for pid in _pids_of(words):
-            started_at = _start_time(pid)
+            started_at = start_time(pid)
             if started_at is not None and (process := self.adopt(pid, started_at)):
                 found.append(process)
         return found
 
     def adopt(self, pid: int, started_at: float) -> RunningProcess | None:
         """The process of that pid and start time, child or not; None if it no longer runs."""
-        try:
-            pidfd = os.pidfd_open(pid)
-        except (OSError, OverflowError):
-            return None
-        # Read after the pidfd is open: the two are of one process, or the times differ.
-        if _start_time(pid) != started_at:
-            os.close(pidfd)
-            return None
-        return RunningProcess(pid, started_at, pidfd)
+        return adopted(RunningProcess, pid, started_at)
+
+
+def adopted(kind: type[R], pid: int, started_at: float) -> R | None:
+    """As `ProcessLauncher.adopt`, of that kind."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except (OSError, OverflowError):
+        return None
+    # Read after the pidfd is open: the two are of one process, or the times differ.
+    if start_time(pid) != started_at:
+        os.close(pidfd)
+        return None
+    return kind(pid, started_at, pidfd)
 
 
 def _spawn(argv: Sequence[str], log_path: Path, env: Mapping[str, str] | None) -> int:
@@ -186,7 +195,7 @@ def _may_be_ours(pid: int) -> bool:
         return False
 
 
-def _start_time(pid: int, *, even_dead: bool = False) -> float | None:
+def start_time(pid: int, *, even_dead: bool = False) -> float | None:
     """Seconds from boot to the start of the process; None if it does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes().decode("ascii", "replace")

@@ -183,6 +183,8 @@ def node_command(options: ServeOptions) -> list[str]:
         command += ["--secrets-dir", str(options.secrets_dir)]
     if options.provider_hosts:
         command += ["--provider-hosts", ",".join(options.provider_hosts)]
+    if options.warm is not None:
+        command += ["--warm", str(options.warm)]
     if options.node_metrics:
         command += ["--node-metrics", options.node_metrics]
     return [*command, "--allow-model-code"] if options.allow_model_code else command

@@ -97,6 +97,7 @@ class ServeOptions:
     adapter_cache_gib: float = ADAPTER_CACHE_GIB  # of the node agent
     secrets_dir: Path | None = None  # of the node agent; None: `secrets` in `data_dir`
     provider_hosts: tuple[str, ...] = ()  # that its replicas may send to; empty: anywhere
+    warm: int | None = None  # as `NodeSettings.warm`
     take_over: bool = False  # as `penstock head --take-over`, once
     node_id: str = "local"
     log_level: str = "info"

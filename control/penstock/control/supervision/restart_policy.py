@@ -84,7 +84,7 @@ def after_end(policy: RestartPolicy, earlier_failures: int, ending: Ending) -> D
 def describe(exit_code: int | None) -> str:
     """An end in words, to follow "the replica"."""
     if exit_code is None:
-        return "ended; its exit code is not known, since an earlier node agent had started it"
+        return "ended; its exit code is not known, since what had started it is gone"
     if exit_code < 0:
         return f"was killed by {_signal_name(-exit_code)}"
     meaning = MEANINGS.get(exit_code)

@@ -1,0 +1,74 @@
+"""How a replica's processes come to be: out of the warm pool where that gives one, else cold.
+
+A claimed process that comes to nothing within its first seconds is followed by a cold start, once,
+before the usual pauses begin: it may be the pool's fault, and then nobody has to wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+from penstock.control.node_agent.dependencies import SupervisorDependencies
+from penstock.control.node_agent.warm_dependencies import StartOrder
+from penstock.control.node_agent.warm_pool import Cold
+from penstock.control.state.fleet.replica import ReplicaStart, StartKind
+from penstock.control.supervision.process import Process
+from penstock.v1 import nodes_pb2
+
+Runs = Callable[[Process, ReplicaStart], None]
+
+
+class ReplicaStarts:
+    """Of one replica."""
+
+    def __init__(self, needs: SupervisorDependencies, log_path: Path) -> None:
+        self._needs = needs
+        self._log_path = log_path
+        self._warm = False  # the process that was started last
+        self._began = 0.0  # monotonic seconds, of the same
+        self._cold_because = ""  # the next one is; empty: the pool is asked
+        self._forgiven = False  # a claim has come to nothing since the replica was last ready
+
+    async def start(self, spec: nodes_pb2.ReplicaSpec, runs: Runs) -> Process:
+        """Starts a process, of which `runs` hears before it can register. Raises LaunchFailed."""
+        needs, because = self._needs, self._cold_because
+        self._cold_because, self._began = "", needs.clock.monotonic()
+        order = StartOrder(
+            spec.engine, needs.command(spec), needs.environment(spec), self._log_path
+        )
+        claimed = (
+            needs.pool.went_cold(spec.engine, because)
+            if because
+            else await needs.pool.claim(order, lambda it: runs(it, ReplicaStart(StartKind.WARM)))
+        )
+        self._warm = not isinstance(claimed, Cold)
+        if not isinstance(claimed, Cold):
+            return claimed
+        process = await needs.launcher.start(order.argv, log_path=self._log_path, env=order.env)
+        runs(process, ReplicaStart(StartKind.COLD, claimed.reason))
+        return process
+
+    @property
+    def registers_within(self) -> float | None:
+        """Seconds that the process has for it; None: as long as it likes."""
+        return self._needs.pool.patience.register_limit.total_seconds() if self._warm else None
+
+    def ready(self) -> None:
+        """The process that was started last is."""
+        self._forgiven = False
+        if self._warm:
+            self._needs.pool.worked()
+
+    async def forgives(self, error: str) -> bool:
+        """Whether the end of a process that was never ready is the pool's affair: the next one is
+        started at once, and cold."""
+        ran = timedelta(seconds=self._needs.clock.monotonic() - self._began)
+        soon = ran < self._needs.pool.patience.first_seconds
+        if not self._warm or not soon or self._forgiven:
+            return False
+        self._forgiven = True
+        self._cold_because = f"its warm process came to nothing: {error}"
+        await self._needs.pool.failed(error)
+        return True
