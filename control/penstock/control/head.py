@@ -61,6 +61,7 @@ async def _run(head: Head, settings: HeadSettings) -> None:
             tasks.create_task(head.usage.run()),
             tasks.create_task(head.watch.run()),
             tasks.create_task(head.events.run()),
+            tasks.create_task(head.engines.run()),
             tasks.create_task(
                 keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             ),

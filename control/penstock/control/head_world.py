@@ -34,6 +34,7 @@ from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.problem_watch import ProblemWatch
 from penstock.control.managers.rollout.deployments import DeploymentManager
+from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.shares import ShareManager
@@ -76,6 +77,7 @@ class Head:
     watch: ProblemWatch
     shadows: HeadShadows
     events: EventManager
+    engines: EngineManager
 
 
 @asynccontextmanager
@@ -103,7 +105,8 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, GrpcAgentLogs(dialer)
-        sources = AdminSources(traffic, spend, *asked, events, gateway, watch.now)
+        engines = EngineManager(cluster, routes, clock, settings.engines)
+        sources = AdminSources(traffic, spend, *asked, events, engines, gateway, watch.now)
         admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield Head(
@@ -119,6 +122,7 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
             watch,
             shadows,
             events,
+            engines,
         )
 
 
