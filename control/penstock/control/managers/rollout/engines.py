@@ -31,6 +31,7 @@ from penstock.control.managers.write import Write
 from penstock.control.settings import EngineLimits
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import ReplicaState
+from penstock.control.state.fleet.serving import serving
 from penstock.control.state.rollout.deployment import Deployment, DeploymentName, DeploymentSpec
 from penstock.control.state.rollout.engines import (
     EngineTerms,
@@ -130,7 +131,7 @@ class EngineManager:
         await write.apply(self._cluster, step, f"end engine {name}")
 
     async def _ready(self, name: str, uid: str) -> Deployment:
-        known = await self._until_ready(name, uid)
+        await self._until(name, uid, lambda view, known: bool(serving(view, known)))
 
         def is_routed(routes: Routes) -> bool:
             mine = (r for r in routes.replicas if r.deployment_uid == uid)
@@ -138,9 +139,13 @@ class EngineManager:
 
         if not await self._routes.routed_everywhere(is_routed, ROUTED_WITHIN):
             log.warning("not every gateway says that it knows of engine %s", name)
-        return known
+        # Noted beside, or it would be waited for until that is on the disk.
+        return await self._until(name, uid, lambda _, known: known.lease.ready_ms > 0)
 
-    async def _until_ready(self, name: str, uid: str) -> Deployment:
+    async def _until(
+        self, name: str, uid: str, comes: Callable[[ClusterView, Deployment], bool]
+    ) -> Deployment:
+        """Returns the engine once this is so of it. Raises `engine-failed`."""
         with watching(self._cluster, _what_engines_follow_from) as changed:
             while True:
                 await changed.wait(LOOK_AGAIN)
@@ -150,7 +155,7 @@ class EngineManager:
                     raise PenstockError(
                         f"engine {name!r} was ended before it was ready", Code.ENGINE_FAILED
                     )
-                if known.lease.ready_ms:
+                if comes(view, known):
                     return known
                 if why := why_in_vain(view, known):
                     await self._give_up(known, why)
