@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response, status
 
@@ -21,7 +21,7 @@ from penstock.control.state.rollout.engines import engine_named, engines_of, id_
 from penstock.control.state.tenancy.tokens import Role
 
 Wait = Annotated[bool, Query(description="false: answer 202 at once, whatever becomes of it")]
-STARTED = {
+STARTED: dict[int | str, dict[str, Any]] = {
     HTTPStatus.ACCEPTED.value: {"model": EngineModel, "description": "It is on its way"},
     HTTPStatus.TOO_MANY_REQUESTS.value: {"description": "There are as many as may be"},
 }

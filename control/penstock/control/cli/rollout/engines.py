@@ -74,8 +74,7 @@ def start(
     """
     asked = _asked(model, name, engine, engine_arg, adapter, ttl)
     made = head.ask(lambda admin: admin.start_engine(asked, wait=wait, reason=reason))
-    took = f", {made.start or 'ready'} in {made.ready_ms} ms" if made.ready_ms else ""
-    say(head, made, f"{made.name} is {made.state}{took}: {made.base_url or 'no gateway is known'}")
+    say(head, made, f"{made.name} is {made.state}{_took(made)}: {made.base_url or 'no gateway'}")
 
 
 @verb(engines, "list")
@@ -138,7 +137,7 @@ def run(
     """
     asked = _asked(model, f"run-{secrets.token_hex(4)}", engine, engine_arg, None, ttl)
     words = sys.stdin.read() if prompt == "-" else prompt
-    question = {"messages": [{"role": "user", "content": words}]}
+    question: dict[str, Any] = {"messages": [{"role": "user", "content": words}]}
     question |= {"max_tokens": max_tokens} if max_tokens else {}
 
     async def answered(admin: AdminClient) -> None:
@@ -188,8 +187,8 @@ async def _lent(
     except PenstockError:  # a head that was restarted may have begun
         await _give_back(admin, name, times=1)
         raise
-    how = f"{engine.start or 'ready'} in {engine.ready_ms} ms"
-    typer.echo(f"{name}: {how}{', stays' if keep else ''}", err=True)
+    stays = ", and stays" if keep else ""
+    typer.echo(f"{name} is ready{_took(engine)}{stays}", err=True)
     try:
         yield engine
     finally:
@@ -215,6 +214,12 @@ def engine_row(it: EngineModel) -> tuple[str, ...]:
     """An engine as a row of `COLUMNS`."""
     took = f"{it.ready_ms}" if it.ready_ms else ""
     return (it.name, it.state, it.start or "", took, it.model, it.by, day(it.expires_at) or "never")
+
+
+def _took(it: EngineModel) -> str:
+    """From the request to ready, and how."""
+    start = f", {it.start}" if it.start else ""
+    return f" after {it.ready_ms} ms{start}" if it.ready_ms else ""
 
 
 def _told(name: str, value: Any) -> str:
