@@ -15,6 +15,7 @@ from penstock.control.outside.admin_transport import trusting
 
 # Before the first token a long prompt is computed.
 SILENCE = httpx.Timeout(5, read=600)
+END = "[DONE]"
 LONGEST_ERROR = 500  # characters of an answer that is none
 
 
@@ -34,8 +35,12 @@ async def streamed(
             if not reply.is_success:
                 raise _refusal(url, reply.status_code, await reply.aread())
             async for line in reply.aiter_lines():
-                if line.startswith("data: {"):
-                    yield _words(line.removeprefix("data: "))
+                event = line.removeprefix("data:").strip()
+                if event == END:
+                    return
+                if event.startswith("{"):
+                    yield _words(event)
+            raise Unavailable(f"{url}: the answer broke off without a word")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unavailable(f"{url}: {error or type(error).__name__}") from error
 
