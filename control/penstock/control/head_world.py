@@ -86,13 +86,11 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         stack.enter_context(owned(settings.data_dir))
-        security = _security(settings)
-        dialer = Dialer(security)
+        dialer = Dialer(security := _security(settings))
         sock = _listening(settings, stack)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
-        timed, cluster, routes, metrics, watch = _observed(settings, store, clock, traffic)
-        await cluster.restore(listens=settings.take_over)
+        timed, cluster, routes, metrics, watch = await _observed(settings, store, clock, traffic)
         placement = _placement(cluster, dialer, stack)
         adapters = await head_adapters(settings, cluster, placement, clock, stack)
         health = _health(settings, cluster, clock, dialer, stack)
@@ -148,10 +146,11 @@ def _placement(cluster: ClusterStore, dialer: Dialer, stack: AsyncExitStack) -> 
     return placement
 
 
-def _observed(
+async def _observed(
     settings: HeadSettings, store: SqliteStore, clock: SystemClock, traffic: Traffic
 ) -> tuple[TimedStore, ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
-    """Who keeps the view and who tells routes, what Prometheus is told of them, what is wrong."""
+    """Who keeps the view, as the last head left it, and who tells routes; what Prometheus is told
+    of them, what is wrong."""
     facts = HeadFacts(
         lambda: cluster.view(),
         lambda: routes.current().version,
@@ -164,6 +163,7 @@ def _observed(
     cluster = ClusterStore(timed, clock)
     routes = RouteManager(cluster, clock)
     watch = ProblemWatch(cluster, routes, timed, lambda: trouble(settings.data_dir), clock)
+    await cluster.restore(listens=settings.take_over)
     return timed, cluster, routes, metrics, watch
 
 

@@ -190,8 +190,7 @@ def head(
     from penstock.control.head import run_head  # starts faster for every other verb
 
     with explained("head"):
-        if with_parent:
-            stop_with_parent(with_parent)
+        stop_with_parent(with_parent)
         settings = HeadSettings(
             data_dir=data_dir.resolve(),
             admin=admin,
@@ -275,8 +274,7 @@ def node(
     from penstock.control.node import run_node  # starts faster for every other verb
 
     with explained("node"):
-        if with_parent:
-            stop_with_parent(with_parent)
+        stop_with_parent(with_parent)
         addresses = node_addresses(head, listen, host, outgoing_address)
         settings = NodeSettings(
             head=head,

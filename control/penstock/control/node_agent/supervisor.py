@@ -58,7 +58,7 @@ class ReplicaSupervisor:
         self._stopping = asyncio.Event()
         self._drain = timedelta(0)
         self._registered = asyncio.Event()
-        self._heard = asyncio.Event()  # the running process has said something
+        self._spoke = asyncio.Event()  # the running process has said something
         self._ready = asyncio.Event()  # the running process is, or was
         self._forwarder = KeepForwarder(
             lambda: self._record, dependencies.probe, dependencies.clock, dependencies.timings
@@ -129,7 +129,7 @@ class ReplicaSupervisor:
             max_adapter_rank=call.max_adapter_rank or self._record.max_adapter_rank,
         )
         self._registered.set()
-        self._heard.set()
+        self._spoke.set()
 
     def keep(self, keep: inference_pb2.KeepAdapters) -> None:
         """What this replica is to hold from now on, in all its processes."""
@@ -244,7 +244,7 @@ class ReplicaSupervisor:
         if self._record.phase is Phase.STARTING and not self._record.address:
             await self._registered.wait()
         while self._record.phase is Phase.STARTING:
-            self._heard.clear()
+            self._spoke.clear()
             pulse = await self._pulse()
             if pulse.ok:
                 self._become(Phase.READY, ready_at=self._needs.clock.now())
@@ -257,7 +257,7 @@ class ReplicaSupervisor:
                     async with asyncio.timeout(
                         self._needs.timings.loading_ping_every.total_seconds()
                     ):
-                        await self._heard.wait()
+                        await self._spoke.wait()
 
     def _is_ready(self) -> None:
         self._ready_at = self._needs.clock.monotonic()

@@ -114,7 +114,7 @@ async def test_who_may_do_what(engines: Engines) -> None:
     operator = await engines.admin.headers(Role.OPERATOR)
     assert_problem(await engines.post(headers=viewer), 403, "role operator")
     assert_problem(await engines.post(headers=operator, ttl_s=0), 403, "never ends", "role admin")
-    code = {"engine": "vllm", "engine_args": {"trust_remote_code": True}}
+    code: dict[str, Any] = {"engine": "vllm", "engine_args": {"trust_remote_code": True}}
     assert_problem(await engines.post(headers=operator, **code), 403, "role admin")
     assert await engines.names() == []
 

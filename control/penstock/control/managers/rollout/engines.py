@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -104,9 +104,9 @@ class EngineManager:
 
         def step(view: ClusterView) -> ClusterView:
             spec = wanted.spec(name)
-            check_new(view, name, write.who, self._limits)
+            check_new(view, name, write.who, **asdict(self._limits))
             targets = _targets(view, wanted.terms.adapters)
-            spec = _with_room(view, spec, targets)
+            spec = _with_slots(view, spec, targets)
             made = put_spec(view, spec, self._clock.now(), write.origin, uid=uid)
             engine = replace(made.deployment(name), owner=Owner.ENGINES, lease=lease)
             made = made.with_deployment(engine)
@@ -203,7 +203,7 @@ def _targets(view: ClusterView, asked: Sequence[str]) -> Mapping[str, Target]:
     return found
 
 
-def _with_room(
+def _with_slots(
     view: ClusterView, spec: DeploymentSpec, targets: Mapping[str, Target]
 ) -> DeploymentSpec:
     """The spec of an engine that holds these, whatever their ranks. Raises `InvalidInput`."""

@@ -12,7 +12,6 @@ from typing import Final
 
 from penstock.control.declared.fields import setting
 from penstock.control.errors import Code, NotFound, PenstockError
-from penstock.control.settings import EngineLimits
 from penstock.control.state.cluster import ClusterView, some_of
 from penstock.control.state.fleet.replica import LIVE, ReplicaState
 from penstock.control.state.fleet.serving import serving
@@ -69,8 +68,9 @@ def engine_named(view: ClusterView, name: str) -> Deployment:
     raise NotFound(f"no engine {name!r}: there are {some_of(known)}", Code.UNKNOWN_ENGINE)
 
 
-def check_new(view: ClusterView, name: str, who: str, limits: EngineLimits) -> None:
-    """Raises `deployment-exists` for a name that is taken, `too-many-engines`."""
+def check_new(view: ClusterView, name: str, who: str, *, per_token: int, total: int) -> None:
+    """Raises `deployment-exists` for a name that is taken, `too-many-engines` where there are as
+    many `per_token`, or in `total`, as may be."""
     known = engines_of(view)
     if DeploymentName(name) in view.deployments:
         kind = "an engine" if name in known else "a deployment"
@@ -81,8 +81,8 @@ def check_new(view: ClusterView, name: str, who: str, limits: EngineLimits) -> N
         )
     mine = [n for n, each in known.items() if each.lease.by == who]
     for found, most, whose, flag in (
-        (mine, limits.per_token, f" of token {who!r}", "--max-engines-per-token"),
-        (known, limits.total, "", "--max-engines"),
+        (mine, per_token, f" of token {who!r}", "--max-engines-per-token"),
+        (known, total, "", "--max-engines"),
     ):
         if len(found) >= most:
             raise PenstockError(
@@ -125,12 +125,12 @@ def why_in_vain(view: ClusterView, engine: Deployment) -> str:
     for each in live:
         if each.state is ReplicaState.FAILED or each.crashes >= ENDS_IN_VAIN:
             return f"{each.id}: {each.status.last_error or f'exit code {each.status.exit_code}'}"
-    if engine.trouble or live or _has_room(view, engine):
+    if engine.trouble or live or _is_placeable(view, engine):
         return engine.trouble
     return status_of(view, engine).message
 
 
-def _has_room(view: ClusterView, engine: Deployment) -> bool:
+def _is_placeable(view: ClusterView, engine: Deployment) -> bool:
     """Whether a node takes it now, or once what drains has ended."""
     drains = any(r.state is ReplicaState.DRAINING for r in view.replicas.values())
     return drains or Capacity(view).find(engine) is not None
