@@ -99,6 +99,7 @@ async def _look_around_then_act(head: Head, settings: HeadSettings) -> None:
         if head.cluster.takes_over:
             await _take_over(head, settings.timings.take_over_after)
         head.adapters.residence.open()
+        head.engines.open()
 
     await look_around_then_act(
         head.health,

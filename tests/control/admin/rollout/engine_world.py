@@ -97,6 +97,7 @@ async def running_engines(*, nodes: int = 1) -> AsyncIterator[Engines]:
         loops = [tasks.create_task(admin.services.engines.run())]
         loops.append(tasks.create_task(admin.services.routes.run()))
         await admin.services.routes.open()
+        admin.services.engines.open()
         yield Engines(admin)
         for loop in loops:
             loop.cancel()

@@ -12,7 +12,7 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.state.cluster import Gateway, GatewayReport, GatewayState
 from penstock.control.state.fleet.replica import ReplicaState
 from penstock.control.state.rollout.engines import swept
-from tests.control.admin.app_harness import assert_problem
+from tests.control.admin.app_harness import assert_problem, running_admin
 from tests.control.admin.rollout.engine_world import WARM, Engines, running_engines
 from tests.fakes.control_values import NOON, node
 from tests.fakes.control_waiting import eventually
@@ -182,3 +182,17 @@ async def test_the_next_head_knows_when_it_ends(engines: Engines) -> None:
     assert view.deployment("scratch") == engines.admin.cluster.view().deployment("scratch")
     assert swept(view, NOON + 59 * SECOND) == (view, "")
     assert swept(view, NOON + 60 * SECOND)[0].deployments == {}
+
+
+async def test_a_head_that_has_not_looked_around_yet_ends_nothing() -> None:
+    async with running_admin() as admin, asyncio.TaskGroup() as tasks:
+        await admin.cluster.observe(lambda view: view.with_node(node()), "test")
+        engines = Engines(admin)
+        await engines.started(name="scratch", ttl_s=60)
+        admin.clock.advance(61 * SECOND)
+        loop = tasks.create_task(admin.services.engines.run())
+        await engines.started(name="other")  # which the loop would have been told of
+        assert await engines.names() == ["other", "scratch"]
+        admin.services.engines.open()
+        await engines.is_gone("scratch")
+        loop.cancel()

@@ -83,9 +83,15 @@ class EngineManager:
         self._routes = routes
         self._clock = clock
         self._limits = limits
+        self._opened = asyncio.Event()
+
+    def open(self) -> None:
+        """What the store remembers was checked: from now on engines end."""
+        self._opened.set()
 
     async def run(self) -> None:
-        """Notes who got ready and ends whose time is over, until cancelled."""
+        """Notes who got ready and ends whose time is over, from `open` until cancelled."""
+        await self._opened.wait()
         with watching(self._cluster, _what_engines_follow_from) as changed:
             while True:
                 await changed.wait(LOOK_AGAIN)
