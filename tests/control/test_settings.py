@@ -8,6 +8,8 @@ import pytest
 
 from penstock.control.errors import Code
 from penstock.control.settings import (
+    EngineLimits,
+    GatewayTls,
     HeadSettings,
     LogRetention,
     NodeSettings,
@@ -110,3 +112,55 @@ def test_hosts_are_taken_apart(text: str, hosts: tuple[str, ...]) -> None:
 def test_what_is_no_host_is_refused(text: str) -> None:
     with raises_code(Code.INVALID_SETTING, match=r"--provider-hosts has .*without port and scheme"):
         split_hosts(text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [
+        (HeadSettings(DATA), "http://127.0.0.1:8080/v1"),
+        (HeadSettings(DATA, gateway="0.0.0.0:9"), "http://127.0.0.1:9/v1"),
+        (
+            HeadSettings(DATA, gateway="h:9", gateway_tls=GatewayTls(Path("/c"), Path("/k"))),
+            "https://h:9/v1",
+        ),
+        (HeadSettings(DATA, run_gateway=False), None),
+        (HeadSettings(DATA, public_url="https://llm.example"), "https://llm.example/v1"),
+        (HeadSettings(DATA, public_url="https://llm.example/v1/"), "https://llm.example/v1"),
+        (
+            HeadSettings(DATA, public_url="http://[::1]:80/llm", run_gateway=False),
+            "http://[::1]:80/llm/v1",
+        ),
+    ],
+)
+def test_clients_are_told_where_a_gateway_is(settings: HeadSettings, url: str | None) -> None:
+    assert settings.base_url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("llm.example", "ftp://llm.example", "https://", "https:///v1", "http://a:0"),
+        *(
+            "http://a:x",
+            "http://[::1",
+            "http://me:pw@a",
+            "http://a?b=c",
+            "http://a#b",
+            "http://a b",
+        ),
+    ],
+)
+def test_a_public_url_that_no_client_could_use_is_refused(url: str) -> None:
+    with raises_code(Code.INVALID_SETTING, match="--public-url is "):
+        HeadSettings(DATA, public_url=url)
+
+
+@pytest.mark.parametrize(
+    ("per_token", "total", "flag"),
+    [(-1, 1, "--max-engines-per-token is -1"), (1, 10_001, "--max-engines is 10001")],
+)
+def test_a_number_of_engines_that_cannot_be_is_refused(
+    per_token: int, total: int, flag: str
+) -> None:
+    with raises_code(Code.INVALID_SETTING, match=flag):
+        EngineLimits(per_token, total)

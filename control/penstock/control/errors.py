@@ -45,6 +45,7 @@ class Code(StrEnum):
     UNKNOWN_ADAPTER = "unknown-adapter", 404, "no adapter version of this name is registered"
     UNKNOWN_ALIAS = "unknown-alias", 404, "the deployment has no alias of this name"
     UNKNOWN_SHADOW = "unknown-shadow", 404, "no shadow has this name"
+    UNKNOWN_ENGINE = "unknown-engine", 404, "no engine has this name or id"
     UNKNOWN_RECORDING = "unknown-recording", 404, "no recording has this name"
 
     CONFLICT = "conflict", 409, "what exists already stands in the way"
@@ -56,6 +57,7 @@ class Code(StrEnum):
     ADAPTER_IN_USE = "adapter-in-use", 409, "an alias names the adapter version"
     NOT_PROMOTED = "not-promoted", 409, "the adapter version cannot come to that state, or not yet"
     NOTHING_TO_UNDO = "nothing-to-undo", 409, "no earlier revision of the deployment served"
+    ENGINE_FAILED = "engine-failed", 409, "the engine did not get ready, and is no more"
     NOT_TESTABLE = "not-testable", 409, "nothing that a test could ask, or no replica is to be"
     ANSWER_NOT_KEPT = "answer-not-kept", 409, "done before, and what was answered then is not known"
     SECRET_SHOWN_ONCE = "secret-shown-once", 409, "done before, and the secret is not shown again"
@@ -70,6 +72,7 @@ class Code(StrEnum):
     UNAUTHENTICATED = "unauthenticated", 401, "nobody knows who asks"
     TOO_MANY_TRIES = "too-many-tries", 429, "too many wrong tokens of this address lately"
     FORBIDDEN = "forbidden", 403, "who asks is known, and may not"
+    TOO_MANY_ENGINES = "too-many-engines", 429, "of this token, or of all, as many as may be"
     BODY_TOO_SLOW = "body-too-slow", 408, "the request's body did not come in time"
     BODY_TOO_LARGE = "body-too-large", 413, "the request's body is larger than any that is taken"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type", 415, "the request's body is not JSON"

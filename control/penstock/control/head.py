@@ -61,6 +61,7 @@ async def _run(head: Head, settings: HeadSettings) -> None:
             tasks.create_task(head.usage.run()),
             tasks.create_task(head.watch.run()),
             tasks.create_task(head.events.run()),
+            tasks.create_task(head.engines.run()),
             tasks.create_task(
                 keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             ),
@@ -98,6 +99,7 @@ async def _look_around_then_act(head: Head, settings: HeadSettings) -> None:
         if head.cluster.takes_over:
             await _take_over(head, settings.timings.take_over_after)
         head.adapters.residence.open()
+        head.engines.open()
 
     await look_around_then_act(
         head.health,

@@ -20,6 +20,7 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.fleet.replica_logs import AgentLogs
+from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -45,6 +46,7 @@ class AdminSources:
     recorded: Recorded
     logs: AgentLogs
     events: EventManager
+    engines: EngineManager
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
 
@@ -77,6 +79,8 @@ async def admin_server(
         sources.recorded,
         sources.events,
         sources.logs,
+        sources.engines,
+        settings.base_url,
         sources.gateways,
         sources.traffic,
         sources.problems,

@@ -34,6 +34,7 @@ from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.problem_watch import ProblemWatch
 from penstock.control.managers.rollout.deployments import DeploymentManager
+from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.shares import ShareManager
@@ -76,6 +77,7 @@ class Head:
     watch: ProblemWatch
     shadows: HeadShadows
     events: EventManager
+    engines: EngineManager
 
 
 @asynccontextmanager
@@ -84,13 +86,11 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         stack.enter_context(owned(settings.data_dir))
-        security = _security(settings)
-        dialer = Dialer(security)
+        dialer = Dialer(security := _security(settings))
         sock = _listening(settings, stack)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock), Traffic()
-        timed, cluster, routes, metrics, watch = _observed(settings, store, clock, traffic)
-        await cluster.restore(listens=settings.take_over)
+        timed, cluster, routes, metrics, watch = await _observed(settings, store, clock, traffic)
         placement = _placement(cluster, dialer, stack)
         adapters = await head_adapters(settings, cluster, placement, clock, stack)
         health = _health(settings, cluster, clock, dialer, stack)
@@ -103,7 +103,8 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, GrpcAgentLogs(dialer)
-        sources = AdminSources(traffic, spend, *asked, events, gateway, watch.now)
+        engines = EngineManager(cluster, routes, clock, settings.engines)
+        sources = AdminSources(traffic, spend, *asked, events, engines, gateway, watch.now)
         admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield Head(
@@ -119,6 +120,7 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
             watch,
             shadows,
             events,
+            engines,
         )
 
 
@@ -144,10 +146,11 @@ def _placement(cluster: ClusterStore, dialer: Dialer, stack: AsyncExitStack) -> 
     return placement
 
 
-def _observed(
+async def _observed(
     settings: HeadSettings, store: SqliteStore, clock: SystemClock, traffic: Traffic
 ) -> tuple[TimedStore, ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
-    """Who keeps the view and who tells routes, what Prometheus is told of them, what is wrong."""
+    """Who keeps the view, as the last head left it, and who tells routes; what Prometheus is told
+    of them, what is wrong."""
     facts = HeadFacts(
         lambda: cluster.view(),
         lambda: routes.current().version,
@@ -160,6 +163,7 @@ def _observed(
     cluster = ClusterStore(timed, clock)
     routes = RouteManager(cluster, clock)
     watch = ProblemWatch(cluster, routes, timed, lambda: trouble(settings.data_dir), clock)
+    await cluster.restore(listens=settings.take_over)
     return timed, cluster, routes, metrics, watch
 
 

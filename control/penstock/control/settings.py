@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from penstock.control.errors import invalid_setting
 
@@ -21,6 +22,7 @@ HEAD_METRICS_ADDRESS = "127.0.0.1:8084"
 NODE_METRICS_ADDRESS = "127.0.0.1:8085"
 DATA_DIR = ".penstock"
 GATEWAY_ID = "gw-1"
+OPENAI_PATH = "/v1"
 EVERYWHERE = ("0.0.0.0", "::", "[::]")
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 START_LIMIT = timedelta(minutes=30)
@@ -30,6 +32,7 @@ ANY_PORT = "0"
 AUTO = "auto"
 MOST_WARM = 64
 MOST_KEPT = 100_000  # GiB, days
+MOST_ENGINES = 10_000
 LEAST_SEGMENT, MOST_SEGMENT = 1 << 20, 64 << 20  # bytes
 _HOST = re.compile(r"(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 
@@ -121,6 +124,25 @@ RECORDS = RecordKeeping()
 
 
 @dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """How many engines there may be at once; raise where the machines hold more."""
+
+    per_token: int = 16  # that one token asked for
+    total: int = 64
+
+    def __post_init__(self) -> None:
+        flags = ("--max-engines-per-token", self.per_token), ("--max-engines", self.total)
+        for flag, value in flags:
+            if not 0 <= value <= MOST_ENGINES:
+                raise invalid_setting(
+                    f"{flag} is {value}: it must be 0, for none, to {MOST_ENGINES:,}"
+                )
+
+
+ENGINES = EngineLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class TlsFiles:
     """PEM files. With certificate and key a process serves TLS, with a CA it dials with TLS."""
 
@@ -182,6 +204,8 @@ class HeadSettings:
     records: RecordKeeping = RECORDS
     # What the local gateway shows its clients; None: it speaks plain HTTP.
     gateway_tls: GatewayTls | None = None
+    public_url: str = ""  # where clients reach a gateway; empty: at the local one's address
+    engines: EngineLimits = ENGINES
     gateway_id: str = GATEWAY_ID
     # Where the local gateway is: it prefers replicas of this node, and of this zone; empty: none.
     node: str = ""
@@ -210,6 +234,7 @@ class HeadSettings:
             split_address(address, flag=flag)
         if self.run_gateway and split_address(self.gateway, flag="--gateway")[1] == 0:
             raise invalid_setting(f"--gateway is {self.gateway!r}: name a port, clients have to")
+        check_public_url(self.public_url)
         if self.timings.deep_check_every < timedelta(0):
             seconds = self.timings.deep_check_every.total_seconds()
             raise invalid_setting(
@@ -219,6 +244,15 @@ class HeadSettings:
             raise invalid_setting(
                 f"--gateway-threads is {self.gateway_threads}: it must be 1 or more"
             )
+
+    @property
+    def base_url(self) -> str | None:
+        """What a client of the OpenAI API is told of where a gateway is; None: none is known."""
+        url = self.public_url.rstrip("/").removesuffix(OPENAI_PATH)
+        if not url and self.run_gateway:
+            scheme = "http" if self.gateway_tls is None else "https"
+            url = f"{scheme}://{reachable(self.gateway, flag='--gateway')}"
+        return f"{url}{OPENAI_PATH}" if url else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +338,21 @@ def split_hosts(text: str) -> tuple[str, ...]:
                 " api.openai.com, or *.amazonaws.com for all below"
             )
     return hosts
+
+
+def check_public_url(url: str) -> None:
+    """Raises `invalid-setting` for what clients could not use; empty: none is given."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        usable = usable and not (parts.query or parts.fragment or "@" in parts.netloc)
+    except ValueError:
+        usable = False
+    if url and not (usable and url.isprintable() and " " not in url):
+        raise invalid_setting(
+            f"--public-url is {url!r}: it must be http:// or https:// with a host, such as"
+            " https://llm.example.com/v1"
+        )
 
 
 def split_address(address: str, *, flag: str) -> tuple[str, int]:

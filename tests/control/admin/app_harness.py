@@ -23,11 +23,13 @@ from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.replica_logs import LogPart, LogRequest
+from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.managers.write import Write
+from penstock.control.settings import EngineLimits
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.rollout.trial import Outcome, Question
@@ -185,7 +187,7 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             cluster,
             adapters,
             scratch,
-            RouteManager(cluster, clock),
+            routes := RouteManager(cluster, clock),
             tokens,
             clock,
             store,
@@ -195,6 +197,8 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             recorded := FakeRecorded(),
             events := EventManager(cluster, store, clock, EventCounts()),
             logs := FakeLogs(),
+            EngineManager(cluster, routes, clock, EngineLimits(per_token=3, total=5)),
+            "http://127.0.0.1:8080/v1",
             traffic=(traffic := Traffic()),
         )
         app = admin_app(services, "1.2.3", hosts=hosts)

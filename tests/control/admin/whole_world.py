@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -25,6 +25,7 @@ PRINT: Final = bytes(range(32))
 MINI: Final = {"engine": "simulated", "model": "penstock-mini", "max_adapters": 2}
 SHADOW: Final = {"name": "smaller", "primary": "mini", "candidate": "small", "share_permille": 200}
 DOCUMENT: Final = {"penstock": "v1", "kind": "tenant", "id": "said", "max_streams": 3}
+ENGINE: Final = {"engine": "simulated", "model": "penstock-mini"}
 RECORDING: Final = {"name": "monday", "primary": "mini"}
 
 
@@ -42,6 +43,7 @@ SHOWN: Final[Mapping[str, str]] = {
     "/aliases/{deployment}/{alias}": "/aliases/mini/pirate",
     "/deployments/{name}": "/deployments/mini",
     "/deployments/{name}/revisions/{number}": "/deployments/mini/revisions/1",
+    "/engines/{engine_id}": "/engines/scratch",
     "/gateways/{gateway_id}": "/gateways/gw-1",
     "/nodes/{node_id}": "/nodes/n1",
     "/quarantine/{fingerprint}": f"/quarantine/{PRINT.hex()}",
@@ -60,6 +62,7 @@ class Asked:
     path: str
     body: Any = None
     of: str = ""  # what it changes, where that is not what the path ends with; "-": nothing yet
+    params: Mapping[str, Any] = field(default_factory=dict)
 
 
 # By method and path as the API's own document has them.
@@ -82,6 +85,8 @@ WRITES: Final[Mapping[str, Asked]] = {
         "/deployments/paused/resume", of="/deployments/paused"
     ),
     "POST /deployments/{name}/test": Asked("/deployments/mini/test", of="/deployments/mini"),
+    "POST /engines": Asked("/engines", {**ENGINE, "name": "new"}, "-", {"wait": False}),
+    "DELETE /engines/{engine_id}": Asked("/engines/scratch"),
     "PUT /nodes/{node_id}/drain": Asked("/nodes/n1/drain", of="/nodes/n1"),
     "DELETE /nodes/{node_id}/drain": Asked("/nodes/gone/drain", of="/nodes/gone"),
     "DELETE /nodes/{node_id}": Asked("/nodes/gone"),
@@ -150,6 +155,7 @@ class World:
         asked, method = WRITES[route], route.partition(" ")[0]
         body = self._filled(asked.body)
         path = API + str(self._filled(asked.path))
+        params = {**asked.params, **params}
         return await self.client.request(method, path, json=body, params=params, headers=headers)
 
     async def tag(self, route: str) -> str:
@@ -208,6 +214,7 @@ async def _filled(admin: Admin, client: httpx.AsyncClient) -> Mapping[str, str]:
         await have("PUT", f"/deployments/{name}", {**MINI, "model": model})
     await have("POST", "/deployments/paused/pause")
     await admin.cluster.observe(_seen, "test")
+    await have("POST", "/engines?wait=false", {**ENGINE, "name": "scratch"})
     admin.replicas.answer = Outcome(delta("Hello") + last_delta() + DONE)
     adapters = [await have("POST", "/adapters", {**PIRATE, "version": v}) for v in ("1", "2", "3")]
     for target in ("pirate@1", "pirate@3"):

@@ -28,6 +28,7 @@ VERBS = (
     "drain",
     "replace",
     "spend",
+    "run",
     "test",
     "backup",
     "restore",

@@ -151,6 +151,7 @@ def test_the_commands_carry_what_was_wished() -> None:
     assert "--log-keep-gib 0.5 --log-keep-days 3" in node
     assert "--log-keep-gib 0.5 --log-keep-days 3" in head
     unasked = {"--open", "--no-client-addresses", "--cors-origin", "--head-metrics"}
+    unasked |= {"--public-url"}
     assert not unasked & set(head_command(options))
 
 
@@ -171,12 +172,14 @@ def test_what_is_opened_is_handed_on() -> None:
         allow_hosts=("llm.lan",),
         cors_origins=("https://a.example", "https://b.example"),
         client_addresses=False,
+        public_url="https://llm.example/v1",
         allow_model_code=True,
         gateway_tls=GatewayTls(Path("/c.pem"), Path("/k.pem")),
     )
     head = " ".join(head_command(options))
     assert "--gateway-tls-cert /c.pem --gateway-tls-key /k.pem" in head
     assert "--open --no-client-addresses --allow-host llm.lan" in head
+    assert "--public-url https://llm.example/v1" in head
     assert "--cors-origin https://a.example --cors-origin https://b.example" in head
     assert node_command(options)[-1] == "--allow-model-code"
 

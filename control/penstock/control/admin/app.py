@@ -22,6 +22,7 @@ from penstock.control.admin.middleware import AdminMiddleware
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
 from penstock.control.admin.rollout.deployments_api import DeploymentsApi
+from penstock.control.admin.rollout.engines_api import EnginesApi
 from penstock.control.admin.rollout.revisions_api import RevisionsApi
 from penstock.control.admin.rollout.trial_api import trial_api
 from penstock.control.admin.routing.quarantine_api import quarantine_api
@@ -75,6 +76,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
     return [
         deployments.router(),
         RevisionsApi(deployments).router(),
+        EnginesApi(services.engines, cluster, services.base_url).router(),
         spend_api(cluster, store, clock),
         trial_api(TrialManager(cluster, services.replicas)),
         lists_api(cluster),

@@ -15,9 +15,9 @@ def _printable(text: str) -> str:
     return text
 
 
-def one_of(*values: str) -> Any:
+def one_of(*values: str, **more: Any) -> Any:
     """A field that the documents tell the values of; older clients take new ones for text."""
-    return Field(json_schema_extra={"enum": [str(value) for value in values]})
+    return Field(json_schema_extra={"enum": [str(value) for value in values]}, **more)
 
 
 Printable = Annotated[StrictStr, AfterValidator(_printable)]

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 _HEADERS: Mapping[int | str, Mapping[str, str]] = {
     Code.KEY_IN_FLIGHT: {"retry-after": "1"},
+    Code.TOO_MANY_ENGINES: {"x-should-retry": "false"},  # somebody has to end one
     HTTPStatus.UNAUTHORIZED: {"www-authenticate": 'Bearer realm="penstock"'},
     HTTPStatus.FORBIDDEN: {
         "www-authenticate": 'Bearer realm="penstock", error="insufficient_scope"'

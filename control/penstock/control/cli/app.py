@@ -15,6 +15,7 @@ from penstock.control.cli.recording.replaying import replay
 from penstock.control.cli.recording.verbs import record
 from penstock.control.cli.rollout.deployments import change_settings, delete, deploy, scale
 from penstock.control.cli.rollout.describing import describe
+from penstock.control.cli.rollout.engines import engines, run
 from penstock.control.cli.rollout.rollouts import rollout
 from penstock.control.cli.rollout.trying import spend, try_out
 from penstock.control.cli.root import without_verbs
@@ -51,6 +52,8 @@ app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_option
 app.command("set", rich_help_panel="Changing")(change_settings)
 for verb in (delete, drain, replace):
     app.command(rich_help_panel="Changing")(verb)
+app.command(rich_help_panel="Changing")(run)
+app.add_typer(engines, rich_help_panel="Changing")
 app.add_typer(rollout, rich_help_panel="Changing")
 app.add_typer(nodes, rich_help_panel="Changing")
 app.add_typer(adapters, rich_help_panel="Changing")

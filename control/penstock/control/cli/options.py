@@ -104,6 +104,15 @@ OpenGateway = Annotated[
         "--open",
     ),
 ]
+PublicUrl = Annotated[
+    str,
+    option(
+        "PUBLIC_URL",
+        "Where clients reach a gateway, such as https://llm.example.com/v1: who starts an engine is"
+        " told it. Default: the local gateway's address.",
+        metavar="URL",
+    ),
+]
 ClientAddresses = Annotated[
     bool,
     security_option(

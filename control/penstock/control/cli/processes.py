@@ -27,6 +27,7 @@ from penstock.control.cli.options import (
     NodeId,
     OpenGateway,
     ProviderHosts,
+    PublicUrl,
     SecretsDir,
     StartLimit,
     TakeOver,
@@ -50,11 +51,13 @@ from penstock.control.settings import (
     AUTO,
     DATA_DIR,
     DEEP_CHECK_EVERY,
+    ENGINES,
     GATEWAY_ADDRESS,
     LOGS,
     METRICS_ADDRESS,
     RECORDS,
     RPC_ADDRESS,
+    EngineLimits,
     HeadSettings,
     HeadTimings,
     LogRetention,
@@ -111,6 +114,12 @@ Redaction = Annotated[
         '"patterns": {"ticket": "TCK-\\d+"}}.',
     ),
 ]
+MaxEngines = Annotated[
+    int, option("MAX_ENGINES", "How many engines there may be (`penstock engines`).")
+]
+MaxEnginesPerToken = Annotated[
+    int, option("MAX_ENGINES_PER_TOKEN", "How many of them one token may have asked for.")
+]
 NoGateway = Annotated[bool, typer.Option("--no-gateway", help="Run no gateway on this machine.")]
 DeepCheckEvery = Annotated[
     float,
@@ -149,6 +158,9 @@ def head(
     gateway_tls_cert: GatewayTlsCert = None,
     gateway_tls_key: GatewayTlsKey = None,
     no_gateway: NoGateway = False,
+    public_url: PublicUrl = "",
+    max_engines: MaxEngines = ENGINES.total,
+    max_engines_per_token: MaxEnginesPerToken = ENGINES.per_token,
     comparer_port: ComparerPort = 0,
     record_keep_days: RecordKeepDays = RECORDS.days,
     record_keep_gib: RecordKeepGib = RECORDS.gib,
@@ -181,8 +193,7 @@ def head(
     from penstock.control.head import run_head  # starts faster for every other verb
 
     with explained("head"):
-        if with_parent:
-            stop_with_parent(with_parent)
+        stop_with_parent(with_parent)
         settings = HeadSettings(
             data_dir=data_dir.resolve(),
             admin=admin,
@@ -193,6 +204,8 @@ def head(
             gateway_binary=gateway_binary,
             gateway_threads=gateway_threads,
             run_gateway=not no_gateway,
+            public_url=public_url,
+            engines=EngineLimits(max_engines_per_token, max_engines),
             comparer_port=comparer_port,
             records=RecordKeeping(record_keep_days, record_keep_gib, record_key_file, redaction),
             node=node_id,
@@ -265,8 +278,7 @@ def node(
     from penstock.control.node import run_node  # starts faster for every other verb
 
     with explained("node"):
-        if with_parent:
-            stop_with_parent(with_parent)
+        stop_with_parent(with_parent)
         addresses = node_addresses(head, listen, host, outgoing_address)
         settings = NodeSettings(
             head=head,

@@ -37,6 +37,7 @@ INDENT, GAP = 2, 2  # columns
 SOFT = frozenset({"model", "models", "adapters", "name", "deployment", "path"})
 SOFT_WIDTH = 14
 NUMBERS = frozenset({"pid", "restarts", "in flight", "queued", "requests", "cores", "GPUs"})
+NUMBERS |= {"ready ms"}
 NUMBERS |= {"next waits", "waited", "shed"}
 NUMBERS |= {"keys", "requests/min", "tokens/min", "tokens/day", "streams"}
 NUMBERS |= {"rejected", "prompt", "cached", "completion"}

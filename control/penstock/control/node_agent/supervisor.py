@@ -61,6 +61,7 @@ class ReplicaSupervisor:
         self._stopping = asyncio.Event()
         self._drain = timedelta(0)
         self._registered = asyncio.Event()
+        self._spoke = asyncio.Event()  # the running process has said something
         self._ready = asyncio.Event()  # the running process is, or was
         self._forwarder = KeepForwarder(
             lambda: self._record, dependencies.probe, dependencies.clock, dependencies.timings
@@ -133,6 +134,7 @@ class ReplicaSupervisor:
             max_adapter_rank=call.max_adapter_rank or self._record.max_adapter_rank,
         )
         self._registered.set()
+        self._spoke.set()
 
     def keep(self, keep: inference_pb2.KeepAdapters) -> None:
         """What this replica is to hold from now on, in all its processes."""
@@ -254,6 +256,7 @@ class ReplicaSupervisor:
             except TimeoutError:
                 return f"was claimed from the warm pool and did not register within {limit:g} s"
         while self._record.phase is Phase.STARTING:
+            self._spoke.clear()
             pulse = await self._pulse()
             if pulse.ok:
                 self._become(Phase.READY, ready_at=self._needs.clock.now())
@@ -262,8 +265,12 @@ class ReplicaSupervisor:
                 log.info("replica %s is ready at %s", self._id, self._record.address)
             elif pulse.draining:
                 self._drains_unasked(pulse)  # it loads no longer towards anything
-            else:
-                await self._needs.clock.sleep(self._needs.timings.loading_ping_every)
+            else:  # what it says next may be that it is ready
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(
+                        self._needs.timings.loading_ping_every.total_seconds()
+                    ):
+                        await self._spoke.wait()
         return ""
 
     def _is_ready(self) -> None:

@@ -26,6 +26,7 @@ from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
 from penstock.control.outside.admin_transport import TIMEOUT, quote, token_in
 from penstock.control.outside.apply_client import ApplyClient
+from penstock.control.outside.engine_client import EngineClient
 from penstock.control.outside.event_client import EventClient
 from penstock.control.outside.recording_client import RecordingClient
 from penstock.control.outside.rollout_client import RolloutClient, reason_header
@@ -48,6 +49,7 @@ class AdminClient(
     ShadowClient,
     RecordingClient,
     RolloutClient,
+    EngineClient,
     EventClient,
 ):
     """Every resource of the API; how calls fail, `AdminTransport` says."""

@@ -73,7 +73,7 @@ class AdminTransport:
                 base_url=f"{self.url}/admin/v1",
                 timeout=TIMEOUT.total_seconds(),
                 trust_env=False,
-                verify=_trusting(ca),
+                verify=trusting(ca),
             )
         except httpx.InvalidURL as error:
             raise invalid_setting(f"--admin is {url!r}: {error}") from error
@@ -197,7 +197,7 @@ def quote(name: str) -> str:
     return urllib.parse.quote(name, safe="")
 
 
-def _trusting(ca: Path | None) -> ssl.SSLContext:
+def trusting(ca: Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=str(ca) if ca else None)
     except OSError as error:  # of which SSLError is one

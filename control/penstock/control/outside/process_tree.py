@@ -28,8 +28,10 @@ def adopt_orphans() -> None:
 
 
 def stop_with_parent(parent: int) -> None:
-    """Gets us a SIGINT when the parent dies: the end of us and of all that we started. Raises
-    `CannotStart` if it is dead already."""
+    """Gets us a SIGINT when the parent dies: the end of us and of all that we started; 0: we go on
+    without one. Raises `CannotStart` if it is dead already."""
+    if not parent:
+        return
     _prctl(PR_SET_PDEATHSIG, signal.SIGINT)
     if os.getppid() != parent:
         raise CannotStart(f"process {parent}, which started this one, is gone")

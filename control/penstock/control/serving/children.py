@@ -154,6 +154,8 @@ def head_command(options: ServeOptions) -> list[str]:
     command = [*_begin("head", options), "--gateway", options.gateway, "--admin", options.admin]
     command += ["--node-id", options.node_id]
     command += ["--rpc", options.rpc, "--gateway-metrics", options.metrics]
+    if options.public_url:
+        command += ["--public-url", options.public_url]
     if options.head_metrics:
         command += ["--head-metrics", options.head_metrics]
     if options.gateway_threads is not None:

@@ -25,6 +25,7 @@ from penstock.control.settings import (
     START_LIMIT,
     GatewayTls,
     LogRetention,
+    check_public_url,
     reachable,
     split_address,
 )
@@ -88,6 +89,7 @@ class ServeOptions:
     gateway_threads: int | None = None
     gateway_binary: Path | None = None
     gateway_tls: GatewayTls | None = None  # None: plain HTTP
+    public_url: str = ""  # where clients reach the gateway, where that is elsewhere
     open_gateway: bool = False  # listen beyond the loopback, for whoever reaches it
     allow_hosts: tuple[str, ...] = ()  # further names that gateway and admin API are called by
     client_addresses: bool = True  # in the gateway's log
@@ -106,6 +108,7 @@ class ServeOptions:
     def __post_init__(self) -> None:
         for flag, address in (*self.addresses, *self.metrics_addresses):
             split_address(address, flag=flag)
+        check_public_url(self.public_url)
         try:
             check_name(self.name)
         except InvalidSpec as error:

@@ -15,6 +15,8 @@ from penstock.control.state.applied import Fields, flattened
 from penstock.control.state.applying import Standing
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec
+from penstock.control.state.rollout.engines import check_of_people
+from penstock.control.state.rollout.lease import Owner
 from penstock.control.state.rollout.revision import failure_of
 
 
@@ -30,7 +32,7 @@ class Deployments(NamedKind):
         return _default_spec()
 
     def names(self, view: ClusterView) -> Iterable[str]:
-        return view.deployments
+        return [n for n, each in view.deployments.items() if each.owner is Owner.PEOPLE]
 
     def standing(self, view: ClusterView, name: str) -> Standing | None:
         known = view.deployments.get(DeploymentName(name))
@@ -46,6 +48,7 @@ class Deployments(NamedKind):
 
     def put(self, view: ClusterView, name: str, fields: Fields) -> ClusterView:
         known = view.deployments.get(DeploymentName(name))
+        check_of_people(known)
         spec = validated(SpecModel, fields, SHAPES["deployment"].groups).to_spec(name)
         if known and known.spec == spec:
             return view

@@ -27,6 +27,7 @@ from penstock.control.state.adapters.bases import family_named
 from penstock.control.state.applied import Fields
 from penstock.control.state.applying import Standing
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.rollout.engines import engines_of
 from penstock.control.state.shadow.naming import check_named
 from penstock.control.state.shadow.spec import ShadowSpec
 from penstock.control.state.tenancy.tenants import TenantSpec
@@ -103,7 +104,8 @@ class Aliases(NamedKind):
         return {"preload": None, "pinned": False}
 
     def names(self, view: ClusterView) -> Iterable[str]:
-        return view.adapters.aliases
+        engines = engines_of(view)
+        return [n for n, each in view.adapters.aliases.items() if each.deployment not in engines]
 
     def standing(self, view: ClusterView, name: str) -> Standing | None:
         known = view.adapters.aliases.get(name)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Response, status
+from fastapi import APIRouter, Query, Response, status
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.documents import or_created
@@ -33,6 +33,8 @@ from penstock.control.state.rollout.deployment import (
     DeploymentSpec,
 )
 from penstock.control.state.rollout.engine_args import runs_model_code
+from penstock.control.state.rollout.engines import check_of_people
+from penstock.control.state.rollout.lease import Owner
 from penstock.control.state.rollout.placing import specified
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role
@@ -42,6 +44,9 @@ Creates = Annotated[Asked, creates(DeploymentSpec)]
 Puts = Annotated[Asked, puts(DeploymentSpec)]
 Changes = Annotated[Asked, changes(DeploymentSpec)]
 
+OwnedBy = Annotated[
+    Owner | None, Query(description="people: without engines; engines: these alone")
+]
 Step = Callable[[ClusterView, Deployment], ClusterView]
 
 
@@ -68,10 +73,13 @@ class DeploymentsApi:
         router.delete("/{name}", status_code=status.HTTP_204_NO_CONTENT)(self.delete_deployment)
         return router
 
-    async def list_deployments(self, _: Viewer, page: Paged) -> list[DeploymentModel]:
-        """Deployments, by name."""
+    async def list_deployments(
+        self, _: Viewer, page: Paged, owner: OwnedBy = None
+    ) -> list[DeploymentModel]:
+        """Deployments, by name; engines are among them."""
         view = self._cluster.view()
-        return [self._model(view, d) for d in page.of(view.deployments)]
+        named = {n: d for n, d in view.deployments.items() if owner in (None, d.owner)}
+        return [self._model(view, d) for d in page.of(named)]
 
     async def create_deployment(self, body: NewDeployment, write: Creates) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
@@ -117,6 +125,7 @@ class DeploymentsApi:
         """Changes only the number of replicas."""
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
+            check_of_people(known)
             spec = replace(known.spec, replicas=body.replicas)
             return specified(view, known, spec, self._clock.now(), write.origin)
 

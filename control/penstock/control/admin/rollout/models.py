@@ -25,6 +25,7 @@ from penstock.control.state.rollout.deployment import (
     DeploymentSpec,
 )
 from penstock.control.state.rollout.engine_args import check_engine_args
+from penstock.control.state.rollout.lease import Owner
 from penstock.control.state.rollout.revision import RevisionState
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.routing.degrading import said_of
@@ -124,6 +125,7 @@ class DeploymentModel(Shown):
     generation: int = Field(description="for If-Match; grows with every change")
     template_digest: str = Field(description="what its replicas are made of")
     managed: bool = Field(False, description="a provider answers, or nothing but a text")
+    owner: str = one_of(*Owner, default=Owner.PEOPLE)
     spec: SpecModel
     status: StatusModel
     aliases: list[str] = Field(default_factory=list, description="of adapters that it offers")

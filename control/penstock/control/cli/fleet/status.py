@@ -25,6 +25,7 @@ from penstock.control.cli.money import dollars
 from penstock.control.cli.tables import Part, listing, notes, show
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.problems import LONGEST_TEXT, ProblemKind, shortened
+from penstock.control.state.rollout.lease import Owner
 
 GIB = 1024**3
 SOMETHING_IS_WRONG = 2  # 1: nobody could be asked
@@ -87,10 +88,13 @@ def to_json(everything: Everything) -> dict[str, object]:
 def to_parts(everything: Everything) -> list[Part]:
     """Each list, with what a person wants to know first; reasons stand below."""
     deployments, replicas = everything.deployments, everything.replicas
+    of_people = [it for it in deployments if it.owner != Owner.ENGINES]
+    engines = [it for it in deployments if it.owner == Owner.ENGINES]
     unobserved = {it.subject for it in everything.problems if it.kind == ProblemKind.NODE_SILENT}
     return [
         *notes((f"! {it.subject}", it.text) for it in everything.problems),
-        listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, deployments)),
+        listing("Deployments", DEPLOYMENT_COLUMNS, map(_deployment, of_people)),
+        *([listing("Engines", DEPLOYMENT_COLUMNS, map(_deployment, engines))] if engines else ()),
         *notes((it.name, why(it, LONGEST_TEXT)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         *_spends(deployments),

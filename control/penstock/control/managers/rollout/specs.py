@@ -9,25 +9,30 @@ from datetime import datetime
 from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec, created
+from penstock.control.state.rollout.engines import check_of_people
 from penstock.control.state.rollout.placing import specified
 from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.degrading import check_no_circle
 
 
-def put_spec(view: ClusterView, spec: DeploymentSpec, now: datetime, origin: Origin) -> ClusterView:
-    """The view with a deployment of this spec. Raises `InvalidSpec` and `adapter-in-use`."""
-    view = with_spec(view, spec, now, origin)
+def put_spec(
+    view: ClusterView, spec: DeploymentSpec, now: datetime, origin: Origin, *, uid: str = ""
+) -> ClusterView:
+    """The view with a deployment of this spec. Raises `InvalidSpec`, `adapter-in-use`, and
+    `conflict` where an engine has its name. `uid`: of a new one, where it is known before."""
+    view = with_spec(view, spec, now, origin, uid=uid)
     check_beside(view, spec)
     return view
 
 
 def with_spec(
-    view: ClusterView, spec: DeploymentSpec, now: datetime, origin: Origin
+    view: ClusterView, spec: DeploymentSpec, now: datetime, origin: Origin, *, uid: str = ""
 ) -> ClusterView:
     """The same, whatever else there is."""
     known = view.deployments.get(spec.name)
+    check_of_people(known)
     if known is None:
-        new = created(spec, now, uid=secrets.token_hex(16), origin=origin)
+        new = created(spec, now, uid=uid or secrets.token_hex(16), origin=origin)
         return view.with_deployment(new)
     return specified(view, known, spec, now, origin)
 

@@ -15,6 +15,7 @@ from typing import NewType
 from penstock.control.declared.fields import PAIRS, check, flat, inner, said, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.providers.settings import START_LIMIT_MS
+from penstock.control.state.rollout.lease import Lease, Owner
 from penstock.control.state.rollout.revision import (
     NOBODY,
     REVISIONS,
@@ -118,6 +119,8 @@ class Deployment:
     restart_generation: int = 0  # replicas of an older one are outgoing, whatever their template
     settings_past: SettingsPast = setting("", (), form=SETTINGS_PAST)
     paused: bool = False  # its rollout: no replica takes another's place for another revision
+    owner: Owner = Owner.PEOPLE  # no part of the spec: nobody can ask for another one
+    lease: Lease = inner(Lease, prefix="lease_")  # of an engine
 
     @property
     def revision(self) -> Revision:
