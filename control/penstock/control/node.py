@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from secrets import token_hex
@@ -36,7 +36,9 @@ from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
 from penstock.control.node_agent.devices import NodeResourcesReader
+from penstock.control.node_agent.fitting import Fitting, NodeMemory
 from penstock.control.node_agent.log_readers import LogReaders
+from penstock.control.node_agent.memory_watch import MemoryWatch
 from penstock.control.node_agent.replica_command import (
     ReplicaHome,
     has_provider_flags,
@@ -50,9 +52,11 @@ from penstock.control.node_agent.token_watch import TokenWatch
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
+from penstock.control.outside.fit_process import FitProcess
 from penstock.control.outside.head_client import HeadClient
 from penstock.control.outside.logs import configure_logs
 from penstock.control.outside.machine import DirectoryLock, idle_cpu_seconds, read_resources
+from penstock.control.outside.process_memory import ProcessMemory
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
 from penstock.control.outside.sockets import listen
@@ -117,6 +121,7 @@ async def _run(
         home = _home(settings, server, address, security)
         changed = asyncio.Event()
         client = ReplicaClient(dialer)
+        memory = _memory(timings, lambda: replicas)
         dependencies = SupervisorDependencies(
             launcher=ProcessLauncher(),
             probe=client,
@@ -126,10 +131,10 @@ async def _run(
             environment=lambda spec: replica_environment(spec, home),
             keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
             on_change=changed.set,
+            room=memory.room,
             policy=policy,
             timings=timings,
         )
-        resources = NodeResourcesReader(read_resources, open_devices())
         allegiance = Allegiance(settings.data_dir / "node-agent.stamp", SystemClock().monotonic)
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
@@ -137,17 +142,44 @@ async def _run(
             token = _token_file(settings)
             watch = TokenWatch(token, security.token, stop.begin_again, allegiance.trouble)
             who = _identity(settings, address)
-            agent = Agent(who, head, replicas, resources.read, allegiance, changed, watch.refused)
+            agent = Agent(
+                who, head, replicas, memory.resources.read, allegiance, changed, watch.refused
+            )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
-            await server.serve(replicas, allegiance, adapters, _readers(dependencies, replicas))
+            readers = _readers(dependencies, replicas)
+            await server.serve(replicas, allegiance, adapters, readers, memory.room)
             log.info("node agent %s serves on %s", settings.node_id, address)
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
-            beside = (_serve_metrics(settings, replicas, client, resources), adapters.run(), logs)
+            metrics = _serve_metrics(settings, replicas, client, memory.resources)
+            beside = (metrics, adapters.run(), logs, memory.watch.run())
             await _live(agent, replicas, tasks, stop, beside)
         await server.stop()
     finally:
         lock.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """Who knows of memory: what replicas take, what there is, whether another finds room."""
+
+    watch: MemoryWatch
+    resources: NodeResourcesReader
+    room: Fitting
+
+
+def _memory(timings: SupervisionTimings, replicas: Callable[[], ReplicaTable]) -> _Memory:
+    """`replicas`: of this node, once there are any."""
+    devices = open_devices()
+    watch = MemoryWatch(
+        ProcessMemory(devices),
+        lambda: replicas().processes(),
+        SystemClock(),
+        timings.measure_every,
+    )
+    resources = NodeResourcesReader(read_resources, devices, watch.latest)
+    here = NodeMemory(resources.read, lambda: replicas().starting(), watch.measured)
+    return _Memory(watch, resources, Fitting(FitProcess(), here))
 
 
 def _adapters(

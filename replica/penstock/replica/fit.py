@@ -85,7 +85,7 @@ def _told(
         "short": found.short,
         "lines": [line._asdict() for line in found.lines],
         "needed": found.needed,
-        "certain": found.certain,
+        "least": found.least,
         "free": found.free,
         "advice": list(advice),
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import AddressTaken, CannotStart, Code
-from penstock.control.serving.checks import GIB, available_memory, check_memory, check_ports
+from penstock.control.serving.checks import GIB, check_memory, check_ports
 from penstock.control.serving.options import ServeOptions
 from tests.fakes.control_errors import raises_code
 from tests.fakes.ports import free_ports
@@ -102,8 +102,3 @@ def test_too_little_memory_for_vllm_says_how_much_is_needed() -> None:
 def test_the_simulated_engine_needs_no_memory_to_speak_of() -> None:
     check_memory("simulated", 8, 0)
     check_memory("vllm", 1, 3 * GIB)
-
-
-def test_available_memory_is_a_part_of_the_machines() -> None:
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < available_memory() <= pages

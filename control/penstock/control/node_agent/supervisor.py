@@ -27,11 +27,22 @@ from penstock.control.node_agent.replica_record import (
     ReplicaRecord,
 )
 from penstock.control.supervision.process import Process
-from penstock.control.supervision.restart_policy import Ending, GiveUp, after_end, describe
+from penstock.control.supervision.restart_policy import (
+    CANNOT_LOAD,
+    Ending,
+    GiveUp,
+    after_end,
+    describe,
+)
 from penstock.control.supervision.supervisor import supervise
 from penstock.v1 import inference_pb2, nodes_pb2
 
 log = logging.getLogger(__name__)
+
+
+class NoRoom(LaunchFailed):
+    """A replica was not started, since the node has no memory for it."""
+
 
 NEVER_READY = timedelta(0)
 NO_DRAIN = timedelta(0)
@@ -144,6 +155,7 @@ class ReplicaSupervisor:
             log.warning("replica %s: %s", self._id, self._unlogged)
         self._become(Phase.STARTING, **NO_PROCESS, next_start=None, ready_at=None)
         spec = self._record.spec
+        await self._find_room(spec)
         process = await self._needs.launcher.start(
             self._needs.command(spec),
             log_path=self._log_path,
@@ -158,6 +170,17 @@ class ReplicaSupervisor:
         )
         log.info("replica %s started as process %d", self._id, process.pid)
         return process
+
+    async def _find_room(self, spec: nodes_pb2.ReplicaSpec) -> None:
+        """Raises `NoRoom` where the node has no memory for it, and gets none in a while."""
+        timings = self._needs.timings
+        for look in range(timings.room_looks):
+            if look and not await self.pause(timings.room_again_after):
+                break
+            refusal = await self._needs.room.refusal(spec)
+            if not refusal:
+                return
+        raise NoRoom(refusal)
 
     async def accompany(self, process: Process) -> int | None:
         """Stays with a process until it has ended, and nothing of it is left."""
@@ -185,6 +208,8 @@ class ReplicaSupervisor:
         """Notes how the process ended, and what follows if nobody had asked for it."""
         if self._stopping.is_set():
             return None
+        if isinstance(refusal, NoRoom):
+            exit_code = CANNOT_LOAD  # as the replica would say it, some seconds later
         ended: dict[str, Any] = {**NO_PROCESS, "exit_code": exit_code or 0}
         error = str(refusal) if refusal else self._explain(exit_code)
         if self._renewing:  # no failure of its own

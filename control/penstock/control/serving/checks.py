@@ -6,7 +6,6 @@ import errno
 import socket
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
@@ -17,7 +16,6 @@ from penstock.control.settings import split_address
 GIB = 1024**3
 # One replica of a small model: vLLM's three processes, the KV cache aside.
 VLLM_MEMORY = 3 * GIB
-CGROUP = Path("/sys/fs/cgroup")
 
 
 def check_memory(engine: str, replicas: int, available: int) -> None:
@@ -29,18 +27,6 @@ def check_memory(engine: str, replicas: int, available: int) -> None:
             f" {available / GIB:.1f} GiB are available; end other programs, take fewer --replicas,"
             " or try --engine simulated"
         )
-
-
-def available_memory() -> int:
-    """Bytes that new processes can have: the machine's, or less where a container limits us."""
-    available = psutil.virtual_memory().available
-    with suppress(OSError, ValueError):  # no cgroup v2, or no limit ("max")
-        limit = int((CGROUP / "memory.max").read_text())
-        used = int((CGROUP / "memory.current").read_text())
-        statistics = (CGROUP / "memory.stat").read_text().split()
-        page_cache = int(statistics[statistics.index("file") + 1])  # given up when it is needed
-        available = min(available, max(0, limit - used + page_cache))
-    return available
 
 
 def check_ports(options: ServeOptions, ours: Collection[int]) -> None:

@@ -23,7 +23,7 @@ from penstock.control.outside import process_tree
 from penstock.control.outside.admin_client import AdminClient, token_in
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.gateway_client import GatewayClient
-from penstock.control.outside.machine import DirectoryLock
+from penstock.control.outside.machine import DirectoryLock, available_memory
 from penstock.control.outside.processes import ProcessLauncher, RunningProcess
 from penstock.control.serving import checks
 from penstock.control.serving.children import (
@@ -98,7 +98,7 @@ class _Serving:
     async def _check(self) -> None:
         """Finds what would go wrong later. Raises `CannotStart` and `invalid-setting`."""
         options = self._options
-        checks.check_memory(options.engine, options.replicas, checks.available_memory())
+        checks.check_memory(options.engine, options.replicas, available_memory())
         await self._wait_for_leftovers()
         checks.check_ports(options, [process.pid for process in self._left_gateways()])
 

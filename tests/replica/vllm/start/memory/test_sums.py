@@ -35,9 +35,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def judged(models: Path, name: str, machine: Machine, slots: int = 0, **engine_args: str) -> Sum:
-    model = judging.read_model(checks.find_model(str(models / name) if models else name))
-    return judging.judge(model, judging.Order(engine_args, slots), machine)
+def judged(models: Path, name: str, machine: Machine, **engine_args: str) -> Sum:
+    model = judging.read_model(checks.find_model(str(models / name)))
+    return judging.judge(model, judging.Order(engine_args), machine)
 
 
 def mib(found: Sum, what: str) -> int:
@@ -112,20 +112,23 @@ def test_a_model_with_windows_is_not_refused_for_its_kv_cache(models: Path) -> N
 
 
 def test_adapters_take_their_slots(models: Path) -> None:
-    free = Machine(free=64 * GIB)
-    slots = mib(judged(models, "whole", free, slots=7), "adapters")
+    model = judging.read_model(checks.find_model(str(models / "whole")))
+    order = judging.Order({}, adapter_slots=7)
+    slots = mib(judging.judge(model, order, Machine(free=64 * GIB)), "adapters")
     numbers_of_rank_1 = 32 * (2 * 8192 + 2 * (4096 + 1024) + 3 * (4096 + 14336))
     assert slots == 8 * 16 * numbers_of_rank_1 * 2 // MIB
 
 
 def test_the_shipped_model_starts_on_a_small_machine() -> None:
     for model in ("penstock-mini", "penstock-embed"):
-        found = judged(Path(), model, Machine(free=2 * GIB))
+        known = judging.read_model(checks.find_model(model))
+        found = judging.judge(known, judging.Order({}), Machine(free=2 * GIB))
         assert found.verdict in (Verdict.FITS, Verdict.TIGHT), model
 
 
 def test_a_model_that_is_not_here_is_not_judged() -> None:
-    found = judged(Path(), "someone/some-model", Machine(free=1))
+    model = judging.read_model(checks.find_model("someone/some-model"))
+    found = judging.judge(model, judging.Order({}), Machine(free=1))
     assert found.verdict is Verdict.UNKNOWN
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_BIDIRECTIONAL = "bert"
 _GATED = 3  # matrices between hidden and intermediate, in all models that are common today
 
 
@@ -23,6 +24,7 @@ class Shape:
     longest: int = 0  # tokens
     packed: bool = False  # its weights are quantised as they are stored
     narrow_kv: bool = False  # its config has keys and values in a byte
+    encodes: bool = False  # it reads a text at once: there is no KV cache
     plain: bool = False  # each layer keeps keys and values of every token, and nothing else does
 
     def kv_bytes(self, number: int) -> int:
@@ -57,6 +59,7 @@ def shape_of(config: Mapping[str, Any]) -> Shape:
         longest=_count(said, "max_position_embeddings"),
         packed=bool(quantised),
         narrow_kv=isinstance(quantised, dict) and bool(quantised.get("kv_cache_scheme")),
+        encodes=_BIDIRECTIONAL in str(said.get("model_type", "")) and not said.get("is_decoder"),
         plain=_is_plain(said),
     )
 

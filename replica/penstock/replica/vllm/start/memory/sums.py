@@ -68,16 +68,20 @@ class Sum:
         return sum(line.bytes for line in self.lines)
 
     @property
-    def certain(self) -> int:
-        """Without margins: it has to be there for the start."""
-        return sum(line.bytes for line in self.lines if not line.margin)
+    def least(self) -> int:
+        """What has to be free for the start: the sum without margins may be too large; what a GPU's
+        utilization grants has to be there whole."""
+        if self.granted >= 0:
+            return self.granted
+        certain = sum(line.bytes for line in self.lines if not line.margin)
+        return int(certain * (1 - TRUE_WITHIN))
 
     @property
     def verdict(self) -> Verdict:
         """Whether it can be started."""
         if self.unknown:
             return Verdict.UNKNOWN
-        if self.short or 0 <= self.free < self.certain * (1 - TRUE_WITHIN):
+        if self.short or 0 <= self.free < self.least:
             return Verdict.TOO_LARGE
         limits = [limit for limit in (self.free, self.granted) if limit >= 0]
         return Verdict.TIGHT if self.needed > min(limits, default=self.needed) else Verdict.FITS
@@ -88,11 +92,12 @@ def on_cpus(weights: Weights, shape: Shape, asked: Asked, *, free: int, forked: 
     loaded = weights.loaded(asked.number) // asked.narrowed
     # The layer that makes logits is packed for the CPU beside the embeddings that it came from.
     packed = 0 if shape.packed else shape.vocabulary * shape.hidden * asked.number
+    kv = 0 if shape.encodes else asked.kv_bytes
     processes = FORKED if forked else SPAWNED
     lines = [
         Line("weights", loaded, _width(weights, asked)),
         Line("output layer", packed, "packed for the CPU, beside its weights"),
-        Line("KV cache", asked.kv_bytes, _sequences(shape, asked, asked.kv_bytes)),
+        Line("KV cache", kv, _sequences(shape, asked, kv)),
         *_adapters(shape, asked),
         *_margins(shape, asked),
         Line("processes", processes, "replica and engine, as measured on CPUs"),
