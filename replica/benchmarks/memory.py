@@ -16,7 +16,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 MIB = 1 << 20
 SHIPPED = Path(__file__).parents[1] / "penstock/replica/default_model/weights/model"
@@ -40,13 +39,11 @@ def main() -> int:
         (wide, "cpu_kvcache_gib=0.5"),
     ]
     for model, *settings in shapes:
-        told, taken = predicted(model, settings), measured(model, settings)
-        margin = sum(line["bytes"] for line in told["lines"] if line["margin"])
-        told_bytes = told["needed"] - margin
+        told, taken = predicted(model, settings)["needed"], measured(model, settings)
         name = " ".join((Path(model).name, *settings))
         sys.stdout.write(
-            f"{name}: sum {told_bytes / MIB:.0f} MiB (and {margin / MIB:.0f} of margins), taken "
-            f"{taken / MIB:.0f} MiB, {100 * (told_bytes / taken - 1):+.1f} %\n"
+            f"{name}: sum {told / MIB:.0f} MiB, taken {taken / MIB:.0f} MiB, "
+            f"{100 * (told / taken - 1):+.1f} %\n"
         )
         sys.stdout.flush()
     return 0
@@ -57,10 +54,10 @@ def arguments(settings: Sequence[str]) -> list[str]:
     return [word for setting in settings for word in ("--engine-arg", setting)]
 
 
-def predicted(model: str, settings: Sequence[str]) -> dict[str, Any]:
+def predicted(model: str, settings: Sequence[str]) -> dict[str, int]:
     """The sum."""
     command = [sys.executable, "-m", "penstock.replica.fit", model, "--json", *arguments(settings)]
-    told: dict[str, Any] = json.loads(subprocess.check_output(command))
+    told: dict[str, int] = json.loads(subprocess.check_output(command))
     return told
 
 

@@ -28,7 +28,7 @@ def test_it_says_why_not_and_what_helps(tmp_path: Path, capsys: pytest.CaptureFi
     fit.main([str(llama_8b(tmp_path)), "--gpu", "t4"])
     *_, verdict, why, helps = capsys.readouterr().out.splitlines()
     assert verdict == "It does not fit."
-    assert why.startswith("Why not: gpu_memory_utilization=0.92 gives it 13.4 GiB")
+    assert why.startswith("Why: gpu_memory_utilization=0.92 gives it 13.4 GiB")
     assert "tensor_parallel_size=2, or a GPU such as l4" in helps
 
 

@@ -20,6 +20,7 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.fleet.replica_logs import AgentLogs
+from penstock.control.managers.rollout.fits import AsksNodes
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -44,6 +45,7 @@ class AdminSources:
     comparisons: Comparisons
     recorded: Recorded
     logs: AgentLogs
+    nodes: AsksNodes
     events: EventManager
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
@@ -77,6 +79,7 @@ async def admin_server(
         sources.recorded,
         sources.events,
         sources.logs,
+        sources.nodes,
         sources.gateways,
         sources.traffic,
         sources.problems,

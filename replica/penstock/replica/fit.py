@@ -43,16 +43,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def text_of(told: dict[str, Any]) -> list[str]:
     """The sum for a person."""
-    if told["unknown"]:
-        return [f"{told['model']}: {told['unknown']}, so nothing is known of its size."]
+    if not told["lines"]:
+        return [f"{told['model']}: {told['reason']}"]
     lines = [f"{told['model']} on {told['where']}"]
     lines += [_row(each["what"], each["bytes"], each["note"]) for each in told["lines"]]
     lines.append(_row("needed", told["needed"], ""))
     if told["free"] >= 0:
         lines.append(_row("free", told["free"], ""))
     lines.append(_WORDS[Verdict(told["verdict"])])
-    if told["short"]:
-        lines.append(f"Why not: {told['short']}.")
+    if told["reason"]:
+        lines.append(f"Why: {told['reason']}.")
     if told["advice"]:
         lines.append(f"What helps: {', or '.join(told['advice'])}.")
     return lines
@@ -81,8 +81,7 @@ def _told(
         "model": model.place.name,
         "where": machine.name or ("each accelerator" if machine.device else "CPUs"),
         "verdict": found.verdict.value,
-        "unknown": found.unknown,
-        "short": found.short,
+        "reason": found.reason,
         "lines": [line._asdict() for line in found.lines],
         "needed": found.needed,
         "least": found.least,

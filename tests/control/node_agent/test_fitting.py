@@ -34,7 +34,7 @@ class Sums:
             "least": 100,
             "free": free,
             "refusal": "" if free >= 100 else f"110 are needed, {free} are free",
-            "unknown": "",
+            "reason": "" if free >= 100 else "10 are missing",
             "advice": ["another node"],
         }
 

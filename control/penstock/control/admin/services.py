@@ -13,6 +13,7 @@ from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.replica_logs import AgentLogs
+from penstock.control.managers.rollout.fits import AsksNodes
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -40,6 +41,7 @@ class AdminServices:
     recorded: Recorded
     events: EventManager
     logs: AgentLogs
+    nodes: AsksNodes
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)
     problems: Callable[[], Sequence[Problem]] = tuple

@@ -79,9 +79,8 @@ class Fitting:
         free, key = await self._free(spec), self._key(spec)
         if self._least.get(key, free + 1) > free:
             told = await self._source.told([*self._machine(spec, free), *arguments(spec)])
-            fit = fit_of(told)
-            if fit.verdict is FitVerdict.TOO_LARGE:
-                return fit.reason
+            if fit_of(told).verdict is FitVerdict.TOO_LARGE:
+                return str(told.get("refusal"))
             self._least[key] = int(told.get("least", 0))
         if not spec.devices:
             self._promised[spec.replica_id] = self._least[key]
@@ -138,7 +137,7 @@ def fit_of(told: Mapping[str, Any]) -> MemoryFit:
             tuple(FitLine(each["what"], each["bytes"], each["note"]) for each in told["lines"]),
             told["needed"],
             max(0, told["free"]),
-            told["refusal"] or told["unknown"],
+            told["reason"],
             tuple(told["advice"]),
         )
     except (KeyError, TypeError, ValueError) as error:

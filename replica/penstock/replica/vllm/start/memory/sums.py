@@ -77,14 +77,22 @@ class Sum:
         return int(certain * (1 - TRUE_WITHIN))
 
     @property
+    def reason(self) -> str:
+        """Why it does not fit, or is not known; empty: it fits."""
+        if self.unknown or self.short:
+            return self.unknown or self.short
+        limits = [limit for limit in (self.free, self.granted) if limit >= 0]
+        missing = self.needed - min(limits, default=self.needed)
+        return f"{gib(missing)} GiB are missing" if missing > 0 else ""
+
+    @property
     def verdict(self) -> Verdict:
         """Whether it can be started."""
         if self.unknown:
             return Verdict.UNKNOWN
         if self.short or 0 <= self.free < self.least:
             return Verdict.TOO_LARGE
-        limits = [limit for limit in (self.free, self.granted) if limit >= 0]
-        return Verdict.TIGHT if self.needed > min(limits, default=self.needed) else Verdict.FITS
+        return Verdict.TIGHT if self.reason else Verdict.FITS
 
 
 def on_cpus(weights: Weights, shape: Shape, asked: Asked, *, free: int, forked: bool) -> Sum:
