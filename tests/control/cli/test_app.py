@@ -33,6 +33,7 @@ VERBS = (
     "restore",
     "apply",
     "diff",
+    "fit",
     "export",
     "schema",
 )
