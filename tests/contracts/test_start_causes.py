@@ -26,6 +26,8 @@ from penstock.replica.values import CannotLoad
 from penstock.replica.vllm.start import causes, checks
 from penstock.replica.vllm.start.arguments import Circumstances, command_line
 from penstock.replica.vllm.start.known_causes import in_our_words
+from penstock.replica.vllm.start.memory import judging
+from penstock.replica.vllm.start.memory.sums import SPAWNED, Machine
 from tests.control.cli.drawn import piped
 from tests.fakes.control_values import MINI, NOON, SECOND, deployment, in_service, replica, spec
 
@@ -247,12 +249,15 @@ def test_too_little_memory_for_a_cpu_engine_is_told_with_the_figures(
 ) -> None:
     with (tmp_path / "model.safetensors").open("wb") as weights:
         weights.truncate(3 * GIB)
+    (tmp_path / "config.json").write_text("{}")
     place = checks.ModelPlace("qwen", tmp_path)
-    told = refused(lambda: checks.check_memory(place, 1 * GIB, 2 * GIB))
+    order, machine = judging.Order({"cpu_kvcache_gib": "2"}), Machine(free=4 * GIB)
+    told = refused(lambda: judging.check(place, order, machine))
+    taken = f"{3 + 2 + SPAWNED / GIB:.2f}"
     sentence = (
-        "model qwen: needs about 5.5 GiB of memory (weights 3.0, KV cache 1.0, engine 1.5), 2.0 "
-        "GiB are free; take a smaller model, run fewer replicas, or lower the engine setting "
-        "cpu_kvcache_gib"
+        f"model qwen: it needs about {taken} GiB of memory (weights 3.00, KV cache 2.00, processes "
+        f"{SPAWNED / GIB:.2f}), 4.00 GiB are free; take another node, or a model that is smaller "
+        "or quantised"
     )
     reaches_operators(told, sentence, tmp_path, capfd)
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from penstock.control.errors import NodeUnreachable
 from penstock.control.placement.placement import ReplicaOrder
+from penstock.control.state.fleet.memory import MemoryFit
 from penstock.control.state.fleet.pings import Ping
 from penstock.control.state.fleet.replica import (
     KeptAdapter,
@@ -61,6 +62,9 @@ class AgentLine:
         agent = self._reached()
         agent.keep(replica_id, kept)
         self._answered(agent)
+
+    async def fit(self, node: NodeId, order: ReplicaOrder) -> MemoryFit:
+        raise AssertionError("nobody asks the simulated cluster for sums")
 
     async def close(self) -> None:
         pass

@@ -21,6 +21,7 @@ from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.fleet.replica_logs import AgentLogs
 from penstock.control.managers.rollout.engines import EngineManager
+from penstock.control.managers.rollout.fits import AsksNodes
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -45,6 +46,7 @@ class AdminSources:
     comparisons: Comparisons
     recorded: Recorded
     logs: AgentLogs
+    nodes: AsksNodes
     events: EventManager
     engines: EngineManager
     gateways: GatewayManager | None
@@ -80,6 +82,7 @@ async def admin_server(
         sources.events,
         sources.logs,
         sources.engines,
+        sources.nodes,
         settings.base_url,
         sources.gateways,
         sources.traffic,

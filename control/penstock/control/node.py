@@ -36,7 +36,9 @@ from penstock.control.node_agent.agent import Agent, NodeIdentity
 from penstock.control.node_agent.allegiance import Allegiance
 from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
 from penstock.control.node_agent.devices import NodeResourcesReader
+from penstock.control.node_agent.fitting import Fitting, NodeMemory
 from penstock.control.node_agent.log_readers import LogReaders
+from penstock.control.node_agent.memory_watch import MemoryWatch
 from penstock.control.node_agent.replica_command import (
     ReplicaHome,
     has_provider_flags,
@@ -52,13 +54,11 @@ from penstock.control.node_pool import VLLM, WarmSetup, warm_pool
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
+from penstock.control.outside.fit_process import FitProcess
 from penstock.control.outside.head_client import HeadClient
 from penstock.control.outside.logs import configure_logs
-from penstock.control.outside.machine import (
-    DirectoryLock,
-    idle_cpu_seconds,
-    read_resources,
-)
+from penstock.control.outside.machine import DirectoryLock, idle_cpu_seconds, read_resources
+from penstock.control.outside.process_memory import ProcessMemory
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
 from penstock.control.outside.sockets import listen
@@ -130,8 +130,9 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
         changed = asyncio.Event()
         client = ReplicaClient(dialer)
         pool = warm_pool(settings, ways.warm)
-        dependencies = _dependencies(settings, ways, home, client, pool, changed)
-        resources = NodeResourcesReader(read_resources, open_devices())
+        memory = _memory(ways.timings, lambda: replicas)
+        helpers = client, pool, memory.room
+        dependencies = _dependencies(settings, ways, home, helpers, changed)
         allegiance = Allegiance(settings.data_dir / "node-agent.stamp", SystemClock().monotonic)
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
             replicas = ReplicaTable(dependencies, tasks)
@@ -140,16 +141,17 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             watch = TokenWatch(token, security.token, stop.begin_again, allegiance.trouble)
             who = _identity(settings, address)
             agent = Agent(
-                *(who, head, replicas, resources.read, allegiance, changed, watch.refused),
+                *(who, head, replicas, memory.resources.read, allegiance, changed, watch.refused),
                 warm_pool=pool.status,
             )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
-            await server.serve(replicas, allegiance, adapters, _readers(dependencies, replicas))
+            readers = _readers(dependencies, replicas)
+            await server.serve(replicas, allegiance, adapters, readers, memory.room)
             log.info("node agent %s serves on %s", settings.node_id, address)
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
-            metrics = _serve_metrics(settings, replicas, client, resources, pool)
-            beside = (metrics, adapters.run(), logs, pool.run(replicas))
+            metrics = _serve_metrics(settings, replicas, client, memory.resources, pool)
+            beside = (metrics, adapters.run(), logs, pool.run(replicas), memory.watch.run())
             await _live(agent, replicas, tasks, stop, beside)
         await server.stop()
     finally:
@@ -160,10 +162,11 @@ def _dependencies(
     settings: NodeSettings,
     ways: _Ways,
     home: ReplicaHome,
-    client: ReplicaClient,
-    pool: WarmPool,
+    helpers: tuple[ReplicaClient, WarmPool, Fitting],
     changed: asyncio.Event,
 ) -> SupervisorDependencies:
+    client, pool, room = helpers
+
     def on_change() -> None:
         changed.set()
         pool.look()
@@ -178,9 +181,33 @@ def _dependencies(
         environment=lambda spec: replica_environment(spec, home),
         keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
         on_change=on_change,
+        room=room,
         policy=ways.policy,
         timings=ways.timings,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """Who knows of memory: what replicas take, what there is, whether another finds room."""
+
+    watch: MemoryWatch
+    resources: NodeResourcesReader
+    room: Fitting
+
+
+def _memory(timings: SupervisionTimings, replicas: Callable[[], ReplicaTable]) -> _Memory:
+    """`replicas`: of this node, once there are any."""
+    devices = open_devices()
+    watch = MemoryWatch(
+        ProcessMemory(devices),
+        lambda: replicas().processes(),
+        SystemClock(),
+        timings.measure_every,
+    )
+    resources = NodeResourcesReader(read_resources, devices, watch.latest)
+    here = NodeMemory(resources.read, lambda: replicas().starting(), watch.measured)
+    return _Memory(watch, resources, Fitting(FitProcess(), here))
 
 
 def _adapters(

@@ -62,7 +62,7 @@ class _Parser(argparse.ArgumentParser):
 def parse_settings(argv: Sequence[str] | None = None) -> Settings:
     """Settings from the command line. Raises `CannotLoad` that names what is wrong."""
     told = vars(_parser().parse_args(argv))
-    engine_args = _engine_args(told.pop("engine_arg"))
+    engine_args = engine_args_of(told.pop("engine_arg"))
     told |= {
         "served_name": told["served_name"] or told["deployment"],
         "engine_args": {key: engine_args[key] for key in engine_args if key not in PATIENCE},
@@ -148,7 +148,8 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _engine_args(texts: Sequence[str]) -> Mapping[str, str]:
+def engine_args_of(texts: Sequence[str]) -> Mapping[str, str]:
+    """Engine arguments of a command line, "key=value" each. Raises `CannotLoad`."""
     engine_args: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")

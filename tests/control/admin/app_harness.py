@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,8 +29,10 @@ from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.managers.write import Write
+from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.settings import EngineLimits
-from penstock.control.state.fleet.replica import ReplicaAddress
+from penstock.control.state.fleet.memory import MemoryFit
+from penstock.control.state.fleet.replica import NodeFacts, ReplicaAddress
 from penstock.control.state.recording.recorded import RecordingStanding
 from penstock.control.state.rollout.trial import Outcome, Question
 from penstock.control.state.shadow.comparing import Account, Standing
@@ -64,6 +66,7 @@ class Admin:
     recorded: FakeRecorded
     events: EventManager
     logs: FakeLogs
+    fits: FakeFits
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -155,6 +158,21 @@ class FakeLogs:
             self.reading -= 1
 
 
+class FakeFits:
+    """Says the same of whatever it is asked for; `error`: nobody answers."""
+
+    def __init__(self) -> None:
+        self.asked: list[ReplicaOrder] = []
+        self.told = MemoryFit(reason="nobody has looked")
+        self.error: PenstockError | None = None
+
+    async def fit(self, node: NodeFacts, order: ReplicaOrder) -> MemoryFit:
+        self.asked.append(order)
+        if self.error:
+            raise self.error
+        return replace(self.told, node=node.id)
+
+
 def bearer(secret: str) -> dict[str, str]:
     """The headers that show this token."""
     return {"authorization": f"Bearer {secret}"}
@@ -198,13 +216,14 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             events := EventManager(cluster, store, clock, EventCounts()),
             logs := FakeLogs(),
             EngineManager(cluster, routes, clock, EngineLimits(per_token=3, total=5)),
+            fits := FakeFits(),
             "http://127.0.0.1:8080/v1",
             traffic=(traffic := Traffic()),
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
         async with client_of(app) as client:
             made = (app, client, cluster, store, tokens, clock, traffic, contents, services)
-            yield Admin(*made, library, replicas, comparisons, recorded, events, logs)
+            yield Admin(*made, library, replicas, comparisons, recorded, events, logs, fits)
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

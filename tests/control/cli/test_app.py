@@ -34,6 +34,7 @@ VERBS = (
     "restore",
     "apply",
     "diff",
+    "fit",
     "export",
     "schema",
 )

@@ -131,9 +131,8 @@ class Node:
         spec = nodes_pb2.ReplicaSpec(
             replica_id=replica_id,
             deployment="mini",
-            model="m",
             engine_args=engine_args,
-            **{"engine": "simulated", **facts},
+            **{"engine": "simulated", "model": "m", **facts},
         )
         request = nodes_pb2.StartReplicaRequest(spec=spec, stamp=self.head.stamp)
         status: Status = await self.call("StartReplica", request)

@@ -93,7 +93,7 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
     machine = Machine(StateFiles(tmp_path), server)
     readers = LogReaders(machine.files.log_path, machine.here.__contains__, SystemClock())
     nothing: Any = None
-    await server.serve(nothing, nothing, nothing, readers)
+    await server.serve(nothing, nothing, nothing, readers, nothing)
     yield machine
     await server.stop()
 

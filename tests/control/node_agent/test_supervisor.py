@@ -138,6 +138,37 @@ async def test_a_replica_that_cannot_load_fails_with_its_own_words(node: Node) -
     assert "the fake exits" in Path(status.log_path).read_text()
 
 
+async def test_a_replica_that_finds_no_memory_fails_before_it_is_started(node: Node) -> None:
+    settings = {"engine": "vllm", "model": "penstock-mini"}
+    await node.start_replica("r-1", "cpu_kvcache_gib=900000", **settings)
+    status = await node.becomes("r-1", lambda it: it.phase == FAILED)
+    assert "KV cache 900000.00" in status.last_error
+    assert "take cpu_kvcache_gib=" in status.last_error
+    assert (status.exit_code, status.pid, status.restarts) == (72, 0, 0)
+    await node.start_replica("r-2", **settings)
+    await node.ready("r-2")
+
+
+async def test_an_agent_says_what_a_replica_would_take(node: Node) -> None:
+    spec = nodes_pb2.ReplicaSpec(engine="vllm", model="penstock-mini")
+    fit = await node.call("Fit", nodes_pb2.FitRequest(spec=spec))
+    assert fit.verdict == nodes_pb2.FIT_VERDICT_FITS
+    assert sum(line.bytes for line in fit.lines) == fit.needed_bytes <= fit.free_bytes
+    spec.model = "someone/model"
+    fit = await node.call("Fit", nodes_pb2.FitRequest(spec=spec))
+    assert fit.verdict == nodes_pb2.FIT_VERDICT_UNSPECIFIED
+    assert "is not on this machine yet" in fit.reason
+
+
+async def test_an_agent_tells_what_memory_a_replica_takes(node: Node, head: FakeHead) -> None:
+    await node.start_replica("r-1")
+    await node.ready("r-1")
+    await until(lambda: bool(head.heartbeats[-1].resources.replicas))
+    told = head.heartbeats[-1].resources.replicas[0]
+    assert told.replica_id == "r-1"
+    assert 1 << 20 < told.memory_bytes < 1 << 30
+
+
 async def test_a_failed_replica_can_be_stopped(node: Node, head: FakeHead) -> None:
     await node.start_replica("r-1", "exit_code=72")
     await node.becomes("r-1", lambda it: it.phase == FAILED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,10 @@ def test_every_device_is_told_with_its_memory(library: str) -> None:
         DeviceFacts(0, "GPU-0", "NVIDIA H200", 150 * GIB, 1 * GIB),
         DeviceFacts(1, "GPU-1", "NVIDIA H200", 150 * GIB, 2 * GIB),
     ]
+
+
+def test_memory_of_processes_is_added_over_devices(library: str) -> None:
+    assert Nvml(library).memory_of_processes() == {os.getpid(): 3 * GIB, os.getppid(): 0}
 
 
 def test_one_that_is_lost_is_not_told_with_the_others(

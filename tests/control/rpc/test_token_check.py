@@ -24,6 +24,7 @@ from penstock.control.replica_tokens import replica_token
 from penstock.control.rpc.node_agent_service import NodeAgentServer
 from penstock.control.rpc.token_check import TokenCheck, carries
 from penstock.control.settings import TlsFiles
+from penstock.control.state.fleet.memory import MemoryFit
 from penstock.control.state.fleet.replica import ReplicaId
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc, routes_pb2, routes_pb2_grpc
@@ -62,6 +63,11 @@ class NoAdapters:
         raise AssertionError("nobody asks for adapters here")
 
 
+class NoRoom:
+    async def fit(self, spec: nodes_pb2.ReplicaSpec) -> MemoryFit:
+        return MemoryFit()
+
+
 class NoLogs:
     """Nothing is read of it."""
 
@@ -98,7 +104,7 @@ class EndlessRoutes(routes_pb2_grpc.RoutesServicer):
 @asynccontextmanager
 async def agent(security: ClusterSecurity) -> AsyncIterator[tuple[NoReplicas, NodeAgentServer]]:
     replicas, server = NoReplicas(), NodeAgentServer("127.0.0.1", 0, security)
-    await server.serve(replicas, AnyHead(), NoAdapters(), NoLogs())
+    await server.serve(replicas, AnyHead(), NoAdapters(), NoLogs(), NoRoom())
     yield replicas, server
     await server.stop()
 

@@ -13,6 +13,7 @@ from penstock.control.admin.apply.api import ApplyApi
 from penstock.control.admin.audit_api import audit_api
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.events_api import events_api
+from penstock.control.admin.fleet.fits_api import fits_api
 from penstock.control.admin.fleet.gateways_api import gateways_api
 from penstock.control.admin.fleet.lists_api import lists_api
 from penstock.control.admin.fleet.logs_api import logs_api
@@ -38,6 +39,7 @@ from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.adapters.aliases import AliasManager
 from penstock.control.managers.fleet.replica_logs import ReplicaLogs
 from penstock.control.managers.recording.recordings import RecordingManager
+from penstock.control.managers.rollout.fits import Fits
 from penstock.control.managers.rollout.trials import TrialManager
 from penstock.control.managers.routing.quarantine import Quarantine
 from penstock.control.managers.shadow.shadows import ShadowManager
@@ -68,7 +70,8 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
 def _resources(services: AdminServices, version: str) -> list[APIRouter]:
     """Everything below /admin/v1."""
     cluster, clock, store = services.cluster, services.clock, services.store
-    deployments = DeploymentsApi(cluster, clock, services.traffic, services.spend.today)
+    fits = Fits(services.nodes)
+    deployments = DeploymentsApi(cluster, clock, services.traffic, services.spend.today, fits)
     aliases = AliasManager(cluster, services.routes, clock)
     tenants = TenantManager(cluster, clock)
     shadows = ShadowManager(cluster, clock)
@@ -82,6 +85,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         lists_api(cluster),
         logs_api(ReplicaLogs(cluster, services.logs)),
         nodes_api(cluster, clock),
+        fits_api(cluster, fits),
         gateways_api(cluster, services.gateways),
         AdaptersApi(services.adapters, services.adapter_scratch).router(),
         adapter_policy_api(services.adapters),
@@ -93,7 +97,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         usage_api(store, tenants, clock),
         ShadowsApi(shadows, services.comparisons, store, clock).router(),
         RecordingsApi(recordings, services.recorded).router(),
-        ApplyApi(cluster, services.adapters, clock).router(),
+        ApplyApi(cluster, services.adapters, clock, fits).router(),
         audit_api(store),
         events_api(store, services.events),
         tokens_api(services.tokens),

@@ -14,6 +14,7 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.replica_logs import AgentLogs
 from penstock.control.managers.rollout.engines import EngineManager
+from penstock.control.managers.rollout.fits import AsksNodes
 from penstock.control.managers.rollout.trials import ReplicaCaller
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
@@ -42,6 +43,7 @@ class AdminServices:
     events: EventManager
     logs: AgentLogs
     engines: EngineManager
+    nodes: AsksNodes
     base_url: str | None = None  # where clients reach a gateway; None: nobody knows
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)

@@ -16,6 +16,7 @@ from penstock.control.cli.recording.verbs import record
 from penstock.control.cli.rollout.deployments import change_settings, delete, deploy, scale
 from penstock.control.cli.rollout.describing import describe
 from penstock.control.cli.rollout.engines import engines, run
+from penstock.control.cli.rollout.fitting import fit
 from penstock.control.cli.rollout.rollouts import rollout
 from penstock.control.cli.rollout.trying import spend, try_out
 from penstock.control.cli.root import without_verbs
@@ -42,6 +43,7 @@ app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Looking")(spend)
 app.command("test", rich_help_panel="Looking")(try_out)
 app.command(rich_help_panel="Looking")(replay)
+app.command(rich_help_panel="Looking")(fit)
 app.command(rich_help_panel="Looking")(diff)
 app.command(rich_help_panel="Looking")(export)
 app.command(rich_help_panel="Looking")(schema)

@@ -18,7 +18,9 @@ from penstock.control.cli.outcome import finish
 from penstock.control.cli.rollout.following import follow
 from penstock.control.errors import BadDocuments
 from penstock.control.state.applying import Action
+from penstock.control.state.fleet.memory import FitVerdict
 
+GIB = 1 << 30
 DIFFERS, FAILED = 1, 2  # as `diff` and kubectl have them
 OTHERS_FIELD = "somebody else has set it: by force alone"
 
@@ -127,7 +129,8 @@ def _details(step: StepModel, plan: PlanModel) -> str:
         if step.action is Action.CHANGE
     ]
     refused = "" if plan.applied else step.refused
-    effects = [*_effects(step), *([f"by force alone: {refused}"] if refused else [])]
+    forced = [f"by force alone: {refused}"] if refused else []
+    effects = [*_effects(step), *_memory(step), *forced]
     return (": " if fields else "") + ", ".join(fields) + "".join(f"\n  {each}" for each in effects)
 
 
@@ -137,6 +140,27 @@ def _effects(step: StepModel) -> Iterator[str]:
         yield f"{effect.replaces} replicas are replaced, {effect.surge or 1} at a time"
     if effect and not effect.fits:
         yield effect.message
+
+
+def _memory(step: StepModel) -> Iterator[str]:
+    """What is known of the memory that a replica would take."""
+    fit = step.memory
+    if fit is None:
+        return
+    if fit.verdict in (FitVerdict.FITS, FitVerdict.TIGHT):
+        needs = f"a replica needs {_gib(fit.needed_bytes)} GiB"
+        said = ": under load, memory may run out" if fit.verdict is FitVerdict.TIGHT else ""
+        yield f"{needs}, {_gib(fit.free_bytes)} are free on node {fit.node}{said}"
+    elif fit.verdict is FitVerdict.TOO_LARGE:
+        helps = f"; what helps: {', or '.join(fit.advice)}" if fit.advice else ""
+        needs = f"a replica needs {_gib(fit.needed_bytes)} GiB"
+        yield f"node {fit.node} would refuse it: {needs}, {fit.reason}{helps}"
+    elif fit.node:
+        yield f"not known what memory it takes: {fit.reason}"
+
+
+def _gib(count: int) -> str:
+    return f"{count / GIB:.1f}"
 
 
 def _name(step: StepModel) -> str:

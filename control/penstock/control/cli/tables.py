@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -42,7 +43,21 @@ NUMBERS |= {"next waits", "waited", "shed"}
 NUMBERS |= {"keys", "requests/min", "tokens/min", "tokens/day", "streams"}
 NUMBERS |= {"rejected", "prompt", "cached", "completion"}
 NUMBERS |= {"USD", "USD today", "of USD", "tokens today", "of tokens"}
+GIB = 1 << 30
 WIDE = 1 << 20  # a pipe's width
+
+
+class TakesMemory(Protocol):
+    """A replica."""
+
+    memory_bytes: int
+    device_memory_bytes: int
+
+
+def memory_of(it: TakesMemory) -> str:
+    """What a replica takes of its machine, and of accelerators where it has any."""
+    found = ((it.memory_bytes, ""), (it.device_memory_bytes, " GPU"))
+    return ", ".join(f"{count / GIB:.1f} GiB{where}" for count, where in found if count)
 
 
 @dataclass(frozen=True, slots=True)

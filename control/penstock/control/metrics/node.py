@@ -90,7 +90,10 @@ class NodeMetrics:
         with self._one_at_a_time:
             statuses, told, pool = self._on_the_loop()
         read = [(owner, _read(owner, text)) for owner, text in told]
-        own = _Own([*_replicas(statuses), *_asked(read), *_pool(pool), *_machine(self._machine)])
+        found = self._machine.resources()
+        machine = _machine(found, self._machine.idle_cpu_seconds())
+        told_here = (*_replicas(statuses), *_memory(statuses, found), *_pool(pool))
+        own = _Own([*told_here, *_asked(read), *machine])
         theirs = merged((found for _, found in read if found), taken=own.names())
         return generate_latest(own) + rendered(theirs).encode()
 
@@ -186,6 +189,27 @@ def _pool(pool: nodes_pb2.WarmPool) -> Iterator[Metric]:
     )
 
 
+def _memory(
+    statuses: Sequence[nodes_pb2.ReplicaStatus], found: nodes_pb2.NodeResources
+) -> Iterator[Metric]:
+    owners = {s.replica_id: (s.replica_id, s.deployment) for s in statuses}
+    taken = [(owners[m.replica_id], m) for m in found.replicas if m.replica_id in owners]
+    yield labelled(
+        GaugeMetricFamily,
+        "penstock_node_replica_memory_bytes",
+        "Memory of a replica's processes; pages that several share count by their part.",
+        _OWNER,
+        ((owner, memory.memory_bytes) for owner, memory in taken),
+    )
+    yield labelled(
+        GaugeMetricFamily,
+        "penstock_node_replica_gpu_memory_bytes",
+        "Memory of accelerators that a replica's processes hold.",
+        _OWNER,
+        ((owner, memory.device_memory_bytes) for owner, memory in taken if found.devices),
+    )
+
+
 def _asked(read: Sequence[_Read]) -> Iterator[Metric]:
     yield labelled(
         GaugeMetricFamily,
@@ -196,13 +220,12 @@ def _asked(read: Sequence[_Read]) -> Iterator[Metric]:
     )
 
 
-def _machine(machine: Machine) -> Iterator[Metric]:
-    found = machine.resources()
+def _machine(found: nodes_pb2.NodeResources, idle_cpu_seconds: float) -> Iterator[Metric]:
     yield gauge("penstock_node_cpus", "Cores of the machine.", found.cpus)
     yield CounterMetricFamily(
         "penstock_node_cpu_idle_seconds_total",
         "Time that cores had nothing to do, all together.",
-        value=machine.idle_cpu_seconds(),
+        value=idle_cpu_seconds,
     )
     yield gauge("penstock_node_memory_bytes", "Memory of the machine.", found.memory_bytes)
     yield gauge(

@@ -43,6 +43,12 @@ class SupervisionTimings:
     keep_again_after: timedelta = timedelta(seconds=1)
     # What running calls get of a replica that is renewed.
     renewal_drain: timedelta = timedelta(seconds=30)
+    # Between looks whether a replica finds memory now, and how many: what ended lately, or stops
+    # beside it, gives its own back in a while.
+    room_again_after: timedelta = timedelta(seconds=1)
+    room_looks: int = 5
+    # Between looks at what replicas take, each of which walks through all that they have mapped.
+    measure_every: timedelta = timedelta(seconds=10)
     # From SIGTERM to SIGKILL of the whole group, after running calls got their time.
     stop_grace: timedelta = timedelta(seconds=5)
 
@@ -66,6 +72,13 @@ class ReplicaProbe(Protocol):
         `InvalidInput` where saying it again would not help."""
 
 
+class Room(Protocol):
+    """What memory this node has for replicas."""
+
+    async def refusal(self, spec: nodes_pb2.ReplicaSpec) -> str:
+        """Why a replica is not to be started now; empty: it may be."""
+
+
 @dataclass(frozen=True, slots=True)
 class SupervisorDependencies:
     """What every supervisor of a node works with."""
@@ -81,5 +94,6 @@ class SupervisorDependencies:
     # its replica: one that was adopted may not, and is renewed.
     keeps_secrets: Callable[[nodes_pb2.ReplicaSpec, Sequence[str]], bool]
     on_change: Callable[[], None]  # called after each change of a record
+    room: Room
     policy: RestartPolicy
     timings: SupervisionTimings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from penstock.control.declared.messages import message_of
 from penstock.control.errors import Unavailable
+from penstock.control.state.fleet.memory import ReplicaMemory
 from penstock.v1 import nodes_pb2
 
 log = logging.getLogger(__name__)
@@ -43,10 +44,14 @@ class NodeResourcesReader:
     """Reads what the machine has, for each heartbeat: its own facts, and its accelerators'."""
 
     def __init__(
-        self, machine: Callable[[], nodes_pb2.NodeResources], library: DeviceLibrary | None
+        self,
+        machine: Callable[[], nodes_pb2.NodeResources],
+        library: DeviceLibrary | None,
+        replicas: Callable[[], Iterable[ReplicaMemory]] = tuple,
     ) -> None:
         self._machine = machine
         self._library = library
+        self._replicas = replicas  # as they were measured last
         self._last: Mapping[str, DeviceFacts] = {}  # by uuid
         self._told = ""
 
@@ -58,6 +63,9 @@ class NodeResourcesReader:
         resources.devices.extend(message_of(nodes_pb2.Device, each) for each in self._devices())
         if resources.devices:
             resources.gpus = len(resources.devices)
+        resources.replicas.extend(
+            message_of(nodes_pb2.ReplicaMemory, each) for each in self._replicas()
+        )
         return resources
 
     def _devices(self) -> Sequence[DeviceFacts]:

@@ -50,6 +50,15 @@ class ReplicaTable:
         """Every replica, whole."""
         return [to_status(each.record, each.log_path) for each in self._supervisors.values()]
 
+    def starting(self) -> list[str]:
+        """Those that are to become ready."""
+        records = ((r, each.record.phase) for r, each in self._supervisors.items())
+        return [replica for replica, phase in records if phase is Phase.STARTING]
+
+    def processes(self) -> dict[str, int]:
+        """The pid of each replica that has a process."""
+        return {r: it.record.pid for r, it in self._supervisors.items() if it.record.pid}
+
     def has(self, replica_id: str) -> bool:
         """Whether a replica of this id is here, whatever it does."""
         return replica_id in self._supervisors

@@ -29,11 +29,22 @@ from penstock.control.node_agent.replica_record import (
 from penstock.control.node_agent.replica_starts import ReplicaStarts
 from penstock.control.state.fleet.replica import ReplicaStart, StartStage
 from penstock.control.supervision.process import Process
-from penstock.control.supervision.restart_policy import Ending, GiveUp, after_end, describe
+from penstock.control.supervision.restart_policy import (
+    CANNOT_LOAD,
+    Ending,
+    GiveUp,
+    after_end,
+    describe,
+)
 from penstock.control.supervision.supervisor import supervise
 from penstock.v1 import inference_pb2, nodes_pb2
 
 log = logging.getLogger(__name__)
+
+
+class NoRoom(LaunchFailed):
+    """A replica was not started, since the node has no memory for it."""
+
 
 NEVER_READY = timedelta(0)
 NO_DRAIN = timedelta(0)
@@ -150,6 +161,7 @@ class ReplicaSupervisor:
         if self._unlogged and self._unlogged != unlogged:
             log.warning("replica %s: %s", self._id, self._unlogged)
         self._become(Phase.STARTING, **NO_PROCESS, next_start=None, ready_at=None)
+        await self._find_room(self._record.spec)
         return await self._starts.start(self._record.spec, self._runs)
 
     def _runs(self, process: Process, start: ReplicaStart) -> None:
@@ -164,6 +176,17 @@ class ReplicaSupervisor:
         )
         why = f" ({start.reason})" if start.reason else ""
         log.info("replica %s started %s as process %d%s", self._id, start.kind, process.pid, why)
+
+    async def _find_room(self, spec: nodes_pb2.ReplicaSpec) -> None:
+        """Raises `NoRoom` where the node has no memory for it, and gets none in a while."""
+        timings = self._needs.timings
+        for look in range(timings.room_looks):
+            if look and not await self.pause(timings.room_again_after):
+                break
+            refusal = await self._needs.room.refusal(spec)
+            if not refusal:
+                return
+        raise NoRoom(refusal)
 
     async def accompany(self, process: Process) -> int | None:
         """Stays with a process until it has ended, and nothing of it is left."""
@@ -191,6 +214,8 @@ class ReplicaSupervisor:
         """Notes how the process ended, and what follows if nobody had asked for it."""
         if self._stopping.is_set():
             return None
+        if isinstance(refusal, NoRoom):
+            exit_code = CANNOT_LOAD  # as the replica would say it, some seconds later
         ended: dict[str, Any] = {**NO_PROCESS, "exit_code": exit_code or 0}
         error = str(refusal) if refusal else self._explain(exit_code)
         if self._renewing:  # no failure of its own

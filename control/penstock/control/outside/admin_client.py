@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
 import httpx
 
+from penstock.control.admin.fit_models import MemoryFitModel
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.admin.rollout.models import (
     CreatedTokenModel,
@@ -38,6 +39,8 @@ from penstock.control.state.tenancy.tokens import Role
 REPLACE_TIMEOUT = timedelta(seconds=45)
 # A replica has a minute and a half to answer.
 TEST_TIMEOUT = timedelta(seconds=100)
+# An agent has ten seconds.
+FIT_TIMEOUT = timedelta(seconds=20)
 # It asks one agent after the other where a replica is gone.
 LOG_TIMEOUT = 60.0  # seconds
 
@@ -73,6 +76,14 @@ class AdminClient(
     async def nodes(self) -> list[NodeModel]:
         """Every node."""
         return await self.pages_of("nodes", NodeModel, lambda it: it.id)
+
+    async def fit(
+        self, node: str, model: str, engine_args: Sequence[str], **counts: int
+    ) -> MemoryFitModel:
+        """What a replica of a model would take on a node."""
+        asked = {"model": model, "engine_arg": list(engine_args), **counts}
+        path, limit = f"/nodes/{quote(node)}/fit", FIT_TIMEOUT.total_seconds()
+        return self.read(await self.call("GET", path, params=asked, timeout=limit), MemoryFitModel)
 
     async def gateways(self) -> list[GatewayModel]:
         """Every gateway."""

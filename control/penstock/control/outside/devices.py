@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from penstock.control.node_agent.devices import DeviceFacts, DeviceLibrary, NoDevices
+from penstock.control.node_agent.devices import DeviceFacts, NoDevices
 
 log = logging.getLogger(__name__)
 
 LIBRARY = "libnvidia-ml.so.1"
 TEXT_BYTES = 96
+MOST_PROCESSES = 256  # of one accelerator
 GPU_IS_LOST = 15  # nvmlReturn_t: it fell off the bus, or the driver cannot reach it otherwise
 
 
@@ -28,6 +30,17 @@ class _Memory(ctypes.Structure):
         ("total", ctypes.c_ulonglong),
         ("free", ctypes.c_ulonglong),
         ("used", ctypes.c_ulonglong),
+    )
+
+
+class _Process(ctypes.Structure):
+    """nvmlProcessInfo_t of the functions that end in _v3."""
+
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("used", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
     )
 
 
@@ -56,9 +69,31 @@ class Nvml:
                 found.append(self._device(index))
         return found
 
-    def _device(self, index: int) -> DeviceFacts:
+    def memory_of_processes(self) -> Mapping[int, int]:
+        """Bytes of all accelerators by the pids that the driver knows; in a container it may know
+        others. Raises `NoDevices`."""
+        count, found = ctypes.c_uint(), Counter[int]()
+        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        for index in range(count.value):
+            with suppress(_Lost):
+                for process in self._processes(self._handle(index)):
+                    # All bits set: the driver does not tell.
+                    found[process.pid] += process.used if process.used >> 63 == 0 else 0
+        return found
+
+    def _processes(self, handle: ctypes.c_void_p) -> Sequence[_Process]:
+        count, found = ctypes.c_uint(MOST_PROCESSES), (_Process * MOST_PROCESSES)()
+        function = "nvmlDeviceGetComputeRunningProcesses_v3"
+        self._call(function, handle, ctypes.byref(count), ctypes.byref(found))
+        return found[: count.value]
+
+    def _handle(self, index: int) -> ctypes.c_void_p:
         handle = ctypes.c_void_p()
         self._call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+        return handle
+
+    def _device(self, index: int) -> DeviceFacts:
+        handle = self._handle(index)
         memory = _Memory()
         self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
         return DeviceFacts(
@@ -84,7 +119,7 @@ class Nvml:
             raise kind(f"{function} says {status}: `nvidia-smi` may tell more")
 
 
-def open_devices() -> DeviceLibrary | None:
+def open_devices() -> Nvml | None:
     """NVML, or None on a machine that has none."""
     try:
         return Nvml()

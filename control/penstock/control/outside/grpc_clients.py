@@ -11,8 +11,15 @@ import grpc
 from penstock.control.errors import Code, HoldsStill, NodeUnreachable, NotFound, ReplicaRefused
 from penstock.control.outside.dialer import Dialer
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.rpc.wire import cluster_stamp, keep_adapters, replica_spec, replica_status
-from penstock.control.state.fleet.replica import KeptAdapter, ReplicaId, ReplicaStatus
+from penstock.control.rpc.wire import (
+    cluster_stamp,
+    keep_adapters,
+    memory_fit,
+    replica_spec,
+    replica_status,
+)
+from penstock.control.state.fleet.memory import MemoryFit
+from penstock.control.state.fleet.replica import KeptAdapter, NodeId, ReplicaId, ReplicaStatus
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
@@ -25,6 +32,7 @@ _OPTIONS = [
 ]
 START_TIMEOUT = timedelta(seconds=10)
 KEEP_TIMEOUT = timedelta(seconds=5)
+FIT_TIMEOUT = timedelta(seconds=8)
 # Beyond the drain itself: the agent's own last resort is a kill.
 STOP_MARGIN = timedelta(seconds=30)
 # FAILED_PRECONDITION is none of them: that agent obeys another head, or a later order.
@@ -81,6 +89,18 @@ class GrpcAgentClient:
                 ) from error
             self._raise_if_refused(error)
             raise self._unreachable("take what a replica is to hold", error) from error
+
+    async def fit(self, node: NodeId, order: ReplicaOrder) -> MemoryFit:
+        """What a replica would take there; raises NodeUnreachable, or ReplicaRefused by an agent
+        that is too old to tell."""
+        request = nodes_pb2.FitRequest(spec=replica_spec(order))
+        limit = FIT_TIMEOUT.total_seconds()
+        try:
+            reply = await self._stub.Fit(request, timeout=limit, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            self._raise_if_refused(error)
+            raise self._unreachable("tell what a replica would take", error) from error
+        return memory_fit(reply, node)
 
     async def close(self) -> None:
         """Hangs up."""

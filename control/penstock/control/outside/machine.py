@@ -12,6 +12,7 @@ import psutil
 from penstock.control.errors import CannotStart, Code
 from penstock.v1 import nodes_pb2
 
+CGROUP = Path("/sys/fs/cgroup")
 NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -22,7 +23,7 @@ def read_resources() -> nodes_pb2.NodeResources:
     return nodes_pb2.NodeResources(
         cpus=psutil.cpu_count() or 1,
         memory_bytes=memory.total,
-        memory_available_bytes=memory.available,
+        memory_available_bytes=available_memory(),
         gpus=len(list(NVIDIA_GPUS.iterdir())) if NVIDIA_GPUS.is_dir() else 0,
     )
 

@@ -7,7 +7,14 @@ from datetime import timedelta
 from typing import Protocol
 
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.fleet.replica import KeptAdapter, NodeFacts, ReplicaId, ReplicaStatus
+from penstock.control.state.fleet.memory import MemoryFit
+from penstock.control.state.fleet.replica import (
+    KeptAdapter,
+    NodeFacts,
+    NodeId,
+    ReplicaId,
+    ReplicaStatus,
+)
 
 
 class AgentClient(Protocol):
@@ -23,6 +30,9 @@ class AgentClient(Protocol):
         self, replica_id: ReplicaId, kept: Sequence[KeptAdapter], dropped: Sequence[str]
     ) -> None:
         """Raises NodeUnreachable, `unknown-replica` or ReplicaRefused."""
+
+    async def fit(self, node: NodeId, order: ReplicaOrder) -> MemoryFit:
+        """Raises NodeUnreachable or ReplicaRefused."""
 
     async def close(self) -> None:
         """Hangs up."""
@@ -52,6 +62,11 @@ class AgentPlacement:
     ) -> None:
         """Tells the node's agent what a replica is to hold."""
         await self._client(node).keep_adapters(replica_id, kept, dropped)
+
+    async def fit(self, node: NodeFacts, order: ReplicaOrder) -> MemoryFit:
+        """What a replica would take on the node; nothing is started. Raises NodeUnreachable, or
+        ReplicaRefused by an agent that is too old to tell."""
+        return await self._client(node).fit(node.id, order)
 
     async def close(self) -> None:
         """Hangs up on every agent."""

@@ -21,7 +21,8 @@ from penstock.control.errors import (
 )
 from penstock.control.rpc.ports import open_port
 from penstock.control.rpc.token_check import AgentTokenCheck
-from penstock.control.rpc.wire import cluster_stamp, stamp
+from penstock.control.rpc.wire import cluster_stamp, fit_reply, stamp
+from penstock.control.state.fleet.memory import MemoryFit
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import inference_pb2, nodes_pb2, nodes_pb2_grpc
 
@@ -76,6 +77,13 @@ class Logs(Protocol):
         `Unavailable`."""
 
 
+class Room(Protocol):
+    """What memory replicas would find here."""
+
+    async def fit(self, spec: nodes_pb2.ReplicaSpec) -> MemoryFit:
+        """The sum of a replica beside what is free."""
+
+
 class Allegiance(Protocol):
     """Whose orders are taken."""
 
@@ -100,12 +108,14 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         allegiance: Allegiance,
         adapters: AdapterDirectories,
         logs: Logs,
+        room: Room,
         callers: AgentTokenCheck,
     ) -> None:
         self._replicas = replicas
         self._allegiance = allegiance
         self._adapters = adapters
         self._logs = logs
+        self._room = room
         self._callers = callers
 
     async def StartReplica(
@@ -173,6 +183,14 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
             async for part in parts:
                 yield part
 
+    async def Fit(
+        self, request: nodes_pb2.FitRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> nodes_pb2.FitReply:
+        """What a replica would take here; starts nothing, so anybody in the cluster may ask."""
+        async with explained(context):
+            fit = await self._room.fit(request.spec)
+        return fit_reply(fit)
+
 
 @asynccontextmanager
 async def explained(context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[None]:
@@ -210,10 +228,11 @@ class NodeAgentServer:
         allegiance: Allegiance,
         adapters: AdapterDirectories,
         logs: Logs,
+        room: Room,
     ) -> None:
         """Answers from now on."""
         nodes_pb2_grpc.add_NodeAgentServicer_to_server(  # type: ignore[no-untyped-call]  # by protoc
-            NodeAgentService(replicas, allegiance, adapters, logs, self._callers),
+            NodeAgentService(replicas, allegiance, adapters, logs, room, self._callers),
             self._server,
         )
         await self._server.start()

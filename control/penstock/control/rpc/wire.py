@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.control.declared.messages import message_of, value_of
 from penstock.control.placement.placement import ReplicaOrder
+from penstock.control.state.fleet.memory import FitLine, FitVerdict, MemoryFit, ReplicaMemory
 from penstock.control.state.fleet.replica import (
     Device,
     FailedAdapter,
@@ -39,6 +40,11 @@ _INTENTS: Mapping[int, NodeIntent] = {
 _STARTS: Mapping[int, StartKind] = {
     nodes_pb2.START_KIND_COLD: StartKind.COLD,
     nodes_pb2.START_KIND_WARM: StartKind.WARM,
+}
+_FITS: Mapping[int, FitVerdict] = {
+    nodes_pb2.FIT_VERDICT_FITS: FitVerdict.FITS,
+    nodes_pb2.FIT_VERDICT_TIGHT: FitVerdict.TIGHT,
+    nodes_pb2.FIT_VERDICT_TOO_LARGE: FitVerdict.TOO_LARGE,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -91,7 +97,22 @@ def node_facts(message: nodes_pb2.NodeInfo) -> NodeFacts:
 def resources(message: nodes_pb2.NodeResources) -> Resources:
     """What a machine has."""
     devices = tuple(value_of(Device, each) for each in message.devices)
-    return value_of(Resources, message, devices=devices)
+    replicas = tuple(value_of(ReplicaMemory, each) for each in message.replicas)
+    return value_of(Resources, message, devices=devices, replicas=replicas)
+
+
+def memory_fit(message: nodes_pb2.FitReply, node: str) -> MemoryFit:
+    """A sum of memory; a verdict that this version does not know is none."""
+    lines = tuple(value_of(FitLine, each) for each in message.lines)
+    verdict = _FITS.get(message.verdict, FitVerdict.UNKNOWN)
+    return value_of(MemoryFit, message, verdict=verdict, lines=lines, node=node)
+
+
+def fit_reply(fit: MemoryFit) -> nodes_pb2.FitReply:
+    """The inverse of `memory_fit`."""
+    verdict = next((number for number, it in _FITS.items() if it is fit.verdict), 0)
+    lines = [message_of(nodes_pb2.FitLine, each) for each in fit.lines]
+    return message_of(nodes_pb2.FitReply, fit, verdict=verdict, lines=lines)
 
 
 def node_intent(value: int) -> NodeIntent:

@@ -64,25 +64,24 @@ def test_a_model_that_lacks_a_part_is_refused(
     assert str(model) in str(caught.value)
 
 
-def test_too_little_memory_says_how_much_is_needed_and_what_helps(model: Path) -> None:
-    place = checks.find_model(str(model))
-    checks.check_memory(place, 1 << 30, available=4 << 30)
-    with pytest.raises(CannotLoad, match=r"needs about 2\.5 GiB.*cpu_kvcache_gib"):
-        checks.check_memory(place, 1 << 30, available=2 << 30)
-
-
 def test_a_cuda_build_without_a_gpu_is_told_in_words_that_help() -> None:
     checks.check_device(found=True)
     with pytest.raises(CannotLoad, match=r"finds no GPU.*nvidia-smi.*PENSTOCK_VLLM_BUILD=cpu"):
         checks.check_device(found=False)
 
 
-def test_free_memory_respects_the_containers_limit(tmp_path: Path) -> None:
+def test_free_memory_respects_the_containers_limit_and_its_page_cache(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("400000\n")
     assert checks.free_memory(tmp_path) == 600000
+    (tmp_path / "memory.stat").write_text("anon 300000\nfile 100000\nkernel 0\n")
+    assert checks.free_memory(tmp_path) == 700000
     (tmp_path / "memory.max").write_text("max\n")
-    assert checks.free_memory(tmp_path) > 600000
+    assert checks.free_memory(tmp_path) > 700000
+
+
+def test_free_memory_is_not_known_where_nobody_tells_it(tmp_path: Path) -> None:
+    assert checks.free_memory(tmp_path, tmp_path / "meminfo") == -1
 
 
 def test_a_small_model_gets_one_thread_and_a_large_one_all(model: Path) -> None:

@@ -15,7 +15,7 @@ from penstock.control.admin.adapters.api import check_source
 from penstock.control.admin.adapters.models import NewAdapterModel
 from penstock.control.admin.apply.documents import SHAPES, read, validated
 from penstock.control.admin.apply.kinds import documents_of, kinds_of
-from penstock.control.admin.apply.models import DocumentsModel, PlanModel
+from penstock.control.admin.apply.models import DEPLOYMENT, DocumentsModel, PlanModel
 from penstock.control.admin.apply.named_kind import Applier
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.resources import resources
@@ -23,6 +23,7 @@ from penstock.control.admin.writes import Create
 from penstock.control.errors import BadDocuments, Code, Fault, PenstockError
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.rollout.fits import Fits
 from penstock.control.managers.write import Write
 from penstock.control.state.applying import Options, Plan, Refusals, Said, planned, refusals
 from penstock.control.state.cluster import ClusterView
@@ -45,7 +46,10 @@ Force = Annotated[
 class ApplyApi:
     """The handlers of /apply and /export; their docstrings are the API's documents."""
 
-    def __init__(self, cluster: ClusterStore, adapters: AdapterManager, clock: Clock) -> None:
+    def __init__(
+        self, cluster: ClusterStore, adapters: AdapterManager, clock: Clock, fits: Fits
+    ) -> None:
+        self._fits = fits
         self._cluster = cluster
         self._adapters = adapters
         self._clock = clock
@@ -87,7 +91,9 @@ class ApplyApi:
             await write.apply_slow(self._cluster, step, what)
         old, plan = made[-1]
         applied = not write.dry_run
-        return await asyncio.to_thread(PlanModel.of, old, plan, set_name, applied=applied)
+        made_or_changed = [each.name for each in plan.steps if each.kind == DEPLOYMENT]
+        fits = await self._fits.of_changed(old, plan.view, made_or_changed)
+        return await asyncio.to_thread(PlanModel.of, old, plan, fits, set_name, applied=applied)
 
     async def export(self, caller: Viewer) -> DocumentsModel:
         """What there is, as documents: to apply them changes nothing. Keys, secrets and adapters'

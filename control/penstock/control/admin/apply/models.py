@@ -9,8 +9,10 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.control.admin.derived import Shown
+from penstock.control.admin.fit_models import MemoryFitModel
 from penstock.control.state.applying import Action, Plan
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.fleet.memory import MemoryFit
 from penstock.control.state.rollout.capacity import Capacity
 from penstock.control.state.rollout.deployment import DeploymentName
 from penstock.control.state.rollout.effect import Effect, effect_of
@@ -63,6 +65,9 @@ class StepModel(Shown):
     )
     refused: str = Field(description="why it is done by force alone; empty: it is not")
     effect: EffectModel | None = Field(description="null: not of a deployment that changes")
+    memory: MemoryFitModel | None = Field(
+        None, description="of one of its replicas; null: they are made of what they were made of"
+    )
 
 
 class PlanModel(Shown):
@@ -77,7 +82,15 @@ class PlanModel(Shown):
     steps: list[StepModel]
 
     @classmethod
-    def of(cls, old: ClusterView, plan: Plan, set_name: str, *, applied: bool) -> Self:
+    def of(
+        cls,
+        old: ClusterView,
+        plan: Plan,
+        fits: Mapping[str, MemoryFit],
+        set_name: str,
+        *,
+        applied: bool,
+    ) -> Self:
         """A plan over a view as the API shows it."""
         counts = Counter(step.action for step in plan.steps)
         effects = _effects(old, plan)
@@ -89,7 +102,7 @@ class PlanModel(Shown):
             deleted=counts[Action.DELETE],
             same=counts[Action.SAME],
             steps=[
-                StepModel.drawn(step, effect=effects.get(step.name))
+                StepModel.drawn(step, effect=effects.get(step.name), memory=fits.get(step.name))
                 if step.kind == DEPLOYMENT
                 else StepModel.drawn(step, effect=None)
                 for step in plan.steps

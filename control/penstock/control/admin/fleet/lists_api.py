@@ -26,7 +26,10 @@ def lists_api(cluster: Cluster) -> APIRouter:
         view = cluster.view()
         doubts = doubts_in(view)
         found = {n: r for n, r in view.replicas.items() if deployment in (None, r.deployment)}
-        return [ReplicaModel.of(view, r, doubts.get(r.id, ())) for r in page.of(found)]
+        taken = cluster.liveness.known.memory_of_replicas()
+        return [
+            ReplicaModel.of(view, r, doubts.get(r.id, ()), taken.get(r.id)) for r in page.of(found)
+        ]
 
     @router.get("/nodes")
     async def list_nodes(_: Viewer, page: Paged) -> list[NodeModel]:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Response, status
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.documents import or_created
+from penstock.control.admin.fit_models import MemoryFitModel
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
@@ -23,6 +24,7 @@ from penstock.control.admin.rollout.models import (
 from penstock.control.admin.writes import Asked, Change, changes, creates, puts, tagged
 from penstock.control.errors import Code, PenstockError, Refused
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.managers.rollout.fits import Fits
 from penstock.control.managers.rollout.specs import check_ways_end, put_spec
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.write import Write
@@ -54,8 +56,14 @@ class DeploymentsApi:
     """The handlers of /deployments; their docstrings are the API's documents."""
 
     def __init__(
-        self, cluster: ClusterStore, clock: Clock, traffic: Traffic, spent: Callable[[str], Spend]
+        self,
+        cluster: ClusterStore,
+        clock: Clock,
+        traffic: Traffic,
+        spent: Callable[[str], Spend],
+        fits: Fits,
     ) -> None:
+        self._fits = fits
         self._cluster = cluster
         self._clock = clock
         self._traffic = traffic
@@ -95,7 +103,7 @@ class DeploymentsApi:
             return put_spec(view, spec, self._clock.now(), write.origin)
 
         view = await write.apply(self._cluster, step, f"create deployment {spec.name}")
-        return self._told(view, spec.name, write, _location(spec.name))
+        return await self._told(view, spec.name, write, _location(spec.name))
 
     async def get_deployment(self, name: str, _: Viewer, response: Response) -> DeploymentModel:
         """One deployment."""
@@ -117,7 +125,7 @@ class DeploymentsApi:
             return put_spec(view, spec, self._clock.now(), write.origin)
 
         view = await write.apply(self._cluster, step, f"put deployment {name}")
-        return self._told(view, name, write, made_at)
+        return await self._told(view, name, write, made_at)
 
     async def scale_deployment(
         self, name: str, body: ScaleModel, write: Changes
@@ -169,14 +177,18 @@ class DeploymentsApi:
             write.check(known, f"deployment {name!r}")
             return step(view, known)
 
-        return self._told(await write.apply(self._cluster, checked, what), name, write)
+        return await self._told(await write.apply(self._cluster, checked, what), name, write)
 
-    def _told(
+    async def _told(
         self, view: ClusterView, name: str, write: Asked, made_at: str = ""
     ) -> DeploymentModel:
         deployment = view.deployment(name)
         write.tell(deployment, made_at)
-        return self._model(view, deployment)
+        shown = self._model(view, deployment)
+        if write.dry_run:
+            fits = await self._fits.of_changed(self._cluster.view(), view, [name])
+            shown.memory = MemoryFitModel.drawn(fits[name]) if name in fits else None
+        return shown
 
     def _model(self, view: ClusterView, deployment: Deployment) -> DeploymentModel:
         traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())

@@ -10,12 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_
 
 from penstock.control.admin.derived import Shown, derived
 from penstock.control.admin.fields import Text, one_of
+from penstock.control.admin.fit_models import MemoryFitModel
 from penstock.control.admin.rollout.deployment_settings import SPECS, SettingsModel
 from penstock.control.admin.rollout.load_models import DoubtModel, LoadModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
 from penstock.control.managers.routing.traffic import DeploymentTraffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.liveness import ObservedNode
+from penstock.control.state.fleet.memory import ReplicaMemory
 from penstock.control.state.fleet.replica import Node, NodeState, Replica, ReplicaState
 from penstock.control.state.fleet.serving import is_foreign
 from penstock.control.state.providers.settings import check_no_secrets
@@ -131,6 +133,9 @@ class DeploymentModel(Shown):
     aliases: list[str] = Field(default_factory=list, description="of adapters that it offers")
     created_at: datetime
     updated_at: datetime
+    memory: MemoryFitModel | None = Field(
+        None, description="of one of its replicas, in a dry run that changes their template"
+    )
 
     @classmethod
     def of(
@@ -180,12 +185,20 @@ class ReplicaModel(Shown):
     capacity: int
     endpoints: list[str]
     adapters: list[str]
+    memory_bytes: int = Field(0, description="of its processes; 0: not measured yet")
+    device_memory_bytes: int = Field(0, description="of all its accelerators")
     doubts: list[DoubtModel] = Field(
         default_factory=list, description="of gateways that send it nothing by themselves"
     )
 
     @classmethod
-    def of(cls, view: ClusterView, replica: Replica, doubts: Sequence[Doubt] = ()) -> ReplicaModel:
+    def of(
+        cls,
+        view: ClusterView,
+        replica: Replica,
+        doubts: Sequence[Doubt] = (),
+        memory: ReplicaMemory | None = None,
+    ) -> ReplicaModel:
         """A replica as the API shows it; "foreign" where this store never knew its deployment."""
         state = FOREIGN if is_foreign(view, replica) else replica.state
         owner = view.owner(replica)
@@ -193,10 +206,21 @@ class ReplicaModel(Shown):
         return cls.drawn(
             replica,
             replica.status,
+            memory or ReplicaMemory(replica.id),
             state=state,
             revision=made_of.number if made_of else 0,
             doubts=list(doubts),
         )
+
+
+class DeviceModel(Shown):
+    """One accelerator; memory in bytes."""
+
+    uuid: str
+    name: str
+    memory_bytes: int
+    memory_used_bytes: int = Field(description="by whichever process")
+    lost: bool = Field(description="its driver reaches it no more")
 
 
 class NodeModel(Shown):
@@ -214,6 +238,7 @@ class NodeModel(Shown):
     gpus: int
     memory_bytes: int
     memory_available_bytes: int
+    devices: list[DeviceModel] = Field(default_factory=list, description="its accelerators")
 
     draining: bool = Field(False, description="an operator wants it empty")
     intent: str = Field("serving", description="what its agent is about to do")

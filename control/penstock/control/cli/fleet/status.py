@@ -22,7 +22,7 @@ from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.failures import more, why
 from penstock.control.cli.money import dollars
-from penstock.control.cli.tables import Part, listing, notes, show
+from penstock.control.cli.tables import Part, listing, memory_of, notes, show
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.problems import LONGEST_TEXT, ProblemKind, shortened
 from penstock.control.state.rollout.lease import Owner
@@ -171,13 +171,14 @@ def _duration(milliseconds: float) -> str:
     return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
 
 
-REPLICA_COLUMNS = ("id", "state", "node", "address", "pid", "restarts")
+REPLICA_COLUMNS = ("id", "state", "node", "address", "pid", "restarts", "memory")
 
 
 def _replica(it: ReplicaModel, unobserved: Collection[str]) -> tuple[str, ...]:
     old = f"node {it.node}" in unobserved and it.state != "lost"
     state = f"{it.state}, node silent" if old else it.state
-    return (it.id, state, it.node, it.address, _pid(it.pid), str(it.restarts))
+    where = (it.id, state, it.node, it.address, _pid(it.pid))
+    return (*where, str(it.restarts), memory_of(it))
 
 
 def _error(it: ReplicaModel) -> str:
@@ -197,6 +198,9 @@ NODE_COLUMNS = ("id", "state", "address", "pid", "cores", "GPUs", "memory free")
 
 def _node(it: NodeModel) -> tuple[str, ...]:
     memory = f"{it.memory_available_bytes / GIB:.1f} of {it.memory_bytes / GIB:.1f} GiB"
+    used = sum(device.memory_used_bytes for device in it.devices)
+    if total := sum(device.memory_bytes for device in it.devices):
+        memory += f", GPUs {(total - used) / GIB:.1f} of {total / GIB:.1f}"
     state = f"{it.state}, drained" if it.draining else it.state
     return (it.id, state, it.address, _pid(it.pid), str(it.cpus), str(it.gpus), memory)
 

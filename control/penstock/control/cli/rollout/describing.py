@@ -15,7 +15,7 @@ from penstock.control.admin.rollout.revision_models import RevisionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.events import say_events
-from penstock.control.cli.tables import day, listing, notes, show
+from penstock.control.cli.tables import day, listing, memory_of, notes, show
 from penstock.control.errors import Code, NotFound
 from penstock.control.outside.admin_client import AdminClient
 
@@ -91,8 +91,9 @@ def _revision(it: RevisionModel) -> tuple[str, ...]:
     return (number, it.state, it.spec.model, day(it.at), it.by)
 
 
-REPLICA_COLUMNS = ("id", "state", "node", "revision", "restarts", "since")
+REPLICA_COLUMNS = ("id", "state", "node", "revision", "restarts", "memory", "since")
 
 
 def _replica(it: ReplicaModel) -> tuple[str, ...]:
-    return (it.id, it.state, it.node, str(it.revision or ""), str(it.restarts), day(it.since))
+    where = (it.id, it.state, it.node, str(it.revision or ""))
+    return (*where, str(it.restarts), memory_of(it), day(it.since))

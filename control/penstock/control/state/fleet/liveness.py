@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from penstock.control.state.fleet.memory import ReplicaMemory
 from penstock.control.state.fleet.replica import NodeId, Replica, ReplicaId, Resources
 
 # Pings in a row without an answer: one may have been the head's own fault, or the network's.
@@ -56,6 +57,11 @@ class Liveness:
         """When a node was last heard; `otherwise` where it never was by this head."""
         observed = self.nodes.get(node_id)
         return observed.at if observed else otherwise
+
+    def memory_of_replicas(self) -> Mapping[str, ReplicaMemory]:
+        """What replicas took when their nodes were last heard, by their ids."""
+        resources = (observed.resources for observed in self.nodes.values())
+        return {each.replica_id: each for told in resources for each in told.replicas}
 
     def pings_of(self, replica: Replica) -> PingCount:
         """What pings of its present process came to; those of a former one count no more."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, NewType, TypeVar
 
 from penstock.control.errors import Code, PenstockError
+from penstock.control.state.fleet.memory import ReplicaMemory
 from penstock.control.state.rollout.deployment import DeploymentName
 
 ReplicaId = NewType("ReplicaId", str)
@@ -264,6 +265,7 @@ class Resources:
     memory_available_bytes: int = 0
     gpus: int = 0
     devices: tuple[Device, ...] = ()
+    replicas: tuple[ReplicaMemory, ...] = ()  # of those that were measured
 
     @property
     def usable(self) -> tuple[Device, ...]:

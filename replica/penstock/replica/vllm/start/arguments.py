@@ -151,7 +151,7 @@ def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
 def check_early(engine_args: Mapping[str, str], *, allow_model_code: bool) -> None:
     """Refuses what can be refused without vLLM, whose import takes seconds. Raises `CannotLoad`."""
     own_settings(engine_args)
-    for key, value in _named(engine_args).items():
+    for key, value in named(engine_args).items():
         _check_owner(key)
         pattern = MODEL_CODE.get(key)
         if pattern and not allow_model_code and re.search(pattern, value):
@@ -166,7 +166,7 @@ def command_line(
 ) -> list[str]:
     """vLLM's command line: the defaults, with what `engine_args` says put over them."""
     own = own_settings(engine_args)
-    given = _named(engine_args)
+    given = named(engine_args)
     for key in given:
         _check_key(key, options)
     settings = defaults(circumstances, given, own) | given
@@ -228,7 +228,7 @@ def _lora_defaults(circumstances: Circumstances) -> dict[str, str]:
     }
 
 
-def _named(engine_args: Mapping[str, str]) -> dict[str, str]:
+def named(engine_args: Mapping[str, str]) -> dict[str, str]:
     """The settings that are vLLM's, by the names that it knows them by."""
     given = {key.replace("-", "_"): value for key, value in engine_args.items()}
     return {key: value for key, value in given.items() if key not in OWN_KEYS}

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
-
 from penstock.replica.default_model import shipped
 from penstock.replica.values import CannotLoad
 
@@ -23,9 +21,8 @@ _TOKENIZERS: Final = ("tokenizer.json", "tokenizer.model", "vocab.json", "tekken
 _WEIGHTS: Final = ("*.safetensors", "*.bin", "*.pt", "*.gguf")
 _WRITERS: Final = ("ForCausalLM", "LMHeadModel")
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
-_ENGINE_BYTES: Final = 1536 << 20
 _SMALL_BYTES: Final = 256 << 20
-_GIB: Final = 1 << 30
+_MEMINFO: Final = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +104,6 @@ def check_device(*, found: bool) -> None:
         )
 
 
-def check_memory(place: ModelPlace, kv_cache_bytes: int, available: int) -> None:
-    """Refuses a CPU engine that would not fit into `available` bytes."""
-    if place.directory is None:
-        return
-    weights = _weight_bytes(place.directory)
-    needed = weights + kv_cache_bytes + _ENGINE_BYTES
-    if needed > available:
-        raise CannotLoad(
-            f"model {place.name}: needs about {needed / _GIB:.1f} GiB of memory (weights "
-            f"{weights / _GIB:.1f}, KV cache {kv_cache_bytes / _GIB:.1f}, engine "
-            f"{_ENGINE_BYTES / _GIB:.1f}), {available / _GIB:.1f} GiB are free; take a smaller "
-            "model, run fewer replicas, or lower the engine setting cpu_kvcache_gib"
-        )
-
-
 def fitting_threads(place: ModelPlace) -> int:
     """OpenMP threads that fit the model; 0: as many as there are cores.
 
@@ -133,15 +115,23 @@ def fitting_threads(place: ModelPlace) -> int:
     return 1 if _weight_bytes(place.directory) < _SMALL_BYTES else 0
 
 
-def free_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that this machine, or the container around us, can still give."""
-    free: int = psutil.virtual_memory().available
-    try:
-        limit = int((group / "memory.max").read_text())
-        used = int((group / "memory.current").read_text())
-    except (OSError, ValueError):
+def free_memory(group: Path = Path("/sys/fs/cgroup"), machine: Path = _MEMINFO) -> int:
+    """Bytes that this machine, or the container around us, can still give; -1: nobody says."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", _text(machine), re.MULTILINE)
+    free = int(found[1]) << 10 if found else -1
+    limit, used = _text(group / "memory.max").strip(), _text(group / "memory.current").strip()
+    if not limit.isdigit() or not used.isdigit():
         return free
-    return min(free, limit - used)
+    cache = re.search(r"^file (\d+)$", _text(group / "memory.stat"), re.MULTILINE)
+    left = max(0, int(limit) - int(used) + (int(cache[1]) if cache else 0))
+    return min(free, left) if free >= 0 else left
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def _check_model(model: str, directory: Path) -> None:

@@ -31,6 +31,8 @@ from penstock.replica.vllm.start import causes, checks, engine_process, environm
 from penstock.replica.vllm.start.arguments import Circumstances, Option, command_line, own_settings
 from penstock.replica.vllm.start.causes import Causes
 from penstock.replica.vllm.start.known_causes import in_our_words
+from penstock.replica.vllm.start.memory import judging
+from penstock.replica.vllm.start.memory.sums import Machine
 from penstock.replica.vllm.start.preload import ForkedEngine
 from penstock.replica.vllm.surface.values import Stage
 
@@ -154,9 +156,7 @@ class Launcher:
         checks.check_device(found=not current_platform.is_unspecified())
         cpu = bool(current_platform.is_cpu())
         if cpu:
-            checks.check_memory(
-                place, own_settings(engine_args).kv_cache_bytes, checks.free_memory()
-            )
+            self._check_memory()
         surface.check(Stage.ENGINE)
         if self._forked is None:
             self._stages.ended("import")
@@ -165,6 +165,12 @@ class Launcher:
             environment.never_compile()
         llm, gauges = self._engine(args, log_engine)
         return Launched(place, llm, gauges, args, cpu, _processes(llm))
+
+    def _check_memory(self) -> None:
+        """Refuses what this machine has no room for, which its kernel would end later."""
+        order = self._order
+        asked = judging.Order(order.engine_args, order.adapter_slots, order.adapter_rank)
+        judging.check(order.place, asked, Machine(free=checks.free_memory()))
 
     def _arguments(self, *, cpu: bool) -> Namespace:
         from vllm.entrypoints.launchers.cli_args import make_arg_parser
