@@ -89,6 +89,22 @@ def test_an_agent_that_knows_no_sleep_ends_what_it_is_to_put_to_sleep() -> None:
         assert len(cluster.ready()) == 1
 
 
+def test_one_whose_machine_is_gone_is_not_waited_for() -> None:
+    with SimulatedCluster(nodes=2, gateways=1) as cluster:
+        laws = Laws(cluster)
+        served(cluster, laws, 1)
+        cluster.put(sleepy(0))
+        laws.run(30)
+        (sleeper,) = cluster.view.replicas.values()
+        cluster.agents[sleeper.node].die(200)
+        laws.broken()
+        laws.run(60)
+        assert states(cluster) == [ReplicaState.LOST]
+        cluster.put(sleepy(1))
+        laws.run(30)
+        assert len(cluster.ready()) == 1
+
+
 def test_one_that_wakes_wrongly_is_started_again_and_only_then_sent_to() -> None:
     with SimulatedCluster(nodes=1, gateways=1) as cluster:
         laws = Laws(cluster)

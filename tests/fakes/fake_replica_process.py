@@ -35,6 +35,7 @@ from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_
 
 MAX_MODEL_LEN = 2048
 CAPACITY = 8
+PATHS = ("silent_while", "refuses_while", "drains", "metrics", "keeps")
 
 
 class FakeInference(inference_pb2_grpc.InferenceServicer):
@@ -136,8 +137,7 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     else:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    names = ("silent_while", "refuses_while", "drains", "metrics", "keeps")
-    paths = (Path(behaviour[name]) if name in behaviour else None for name in names)
+    paths = (Path(behaviour[name]) if name in behaviour else None for name in PATHS)
     service = FakeInference(*paths, wakes=behaviour.get("wakes", ""))
     server = grpc.aio.server()
     inference_pb2_grpc.add_InferenceServicer_to_server(service, server)  # type: ignore[no-untyped-call]

@@ -219,6 +219,8 @@ def _fold_report(
     new_crashes = max(status.restarts - replica.status.restarts, 0)
     replica = replica.moved(_reported(replica, status, now), now)
     draining = replica.state is ReplicaState.DRAINING
+    if replica.state is ReplicaState.ASLEEP:  # nobody asks it whether it is there
+        replica = replica.judged(Evidence.NONE, now)
     replica = replace(
         replica,
         node=node.id,
