@@ -32,6 +32,8 @@ class Inbox {
     kMetrics = 9,   // a request for metrics to be replied to (MetricsRequest)
     kWanted = 10,   // calls wait for an adapter that is not loaded (CallRequest: adapter fields)
     kIdle = 11,     // an adapter is used no longer, of those that were asked about
+    kSleep = 12,    // a request to sleep to be replied to (SleepRequest)
+    kWake = 13,     // a request to wake up to be replied to (WakeRequest)
   };
   struct Item {
     Kind kind;

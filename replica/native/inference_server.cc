@@ -24,6 +24,7 @@ constexpr int kMinPingIntervalMs = 1000;
 std::string health_detail(v1::ReplicaState state) {
   if (state == v1::REPLICA_STATE_STARTING) return "the engine is loading or warming up";
   if (state == v1::REPLICA_STATE_DRAINING) return "draining: finishes its calls, takes no new ones";
+  if (state == v1::REPLICA_STATE_ASLEEP) return "asleep: takes no calls until it is woken";
   return "";
 }
 
@@ -48,9 +49,10 @@ void configure(const ServerOptions& options, grpc::ServerBuilder* builder) {
 
 // All methods but Session, which reads its frames as bytes.
 using I = v1::Inference;
-using TypedMethods = I::WithCallbackMethod_Call<
-    I::WithCallbackMethod_WatchLoad<I::WithCallbackMethod_Health<I::WithCallbackMethod_Adapters<
-        I::WithCallbackMethod_Metrics<I::WithCallbackMethod_Drain<I::Service>>>>>>;
+using TypedMethods =
+    I::WithCallbackMethod_Call<I::WithCallbackMethod_WatchLoad<I::WithCallbackMethod_Health<
+        I::WithCallbackMethod_Adapters<I::WithCallbackMethod_Metrics<I::WithCallbackMethod_Drain<
+            I::WithCallbackMethod_Sleep<I::WithCallbackMethod_Wake<I::Service>>>>>>>>;
 
 // Every method asks for the callers' token first.
 class InferenceServer::Service final
@@ -125,6 +127,18 @@ class InferenceServer::Service final
                                   const v1::DrainRequest* request, v1::DrainReply* reply) override {
     if (const auto status = token_.check(*context); !status.ok()) return refuse(context, status);
     return control_desk_->pass_on(context, Inbox::Kind::kDrain, *request, reply);
+  }
+
+  grpc::ServerUnaryReactor* Sleep(grpc::CallbackServerContext* context,
+                                  const v1::SleepRequest* request, v1::SleepReply* reply) override {
+    if (const auto status = token_.check(*context); !status.ok()) return refuse(context, status);
+    return control_desk_->pass_on(context, Inbox::Kind::kSleep, *request, reply);
+  }
+
+  grpc::ServerUnaryReactor* Wake(grpc::CallbackServerContext* context,
+                                 const v1::WakeRequest* request, v1::WakeReply* reply) override {
+    if (const auto status = token_.check(*context); !status.ok()) return refuse(context, status);
+    return control_desk_->pass_on(context, Inbox::Kind::kWake, *request, reply);
   }
 
  private:

@@ -137,6 +137,7 @@ PYBIND11_MODULE(_server, m) {
       .def("remove_adapter", &SimulatedEngine::remove_adapter, Unlocked())
       .def("close_adapter", &SimulatedEngine::close_adapter, Unlocked())
       .def("reopen_adapter", &SimulatedEngine::reopen_adapter, Unlocked())
+      .def("wake_wrongly", &SimulatedEngine::wake_wrongly, Unlocked())
       .def("adapter_uses", &adapter_uses)
       .def("tell_when_idle", &SimulatedEngine::tell_when_idle, Unlocked())
       .def("stop", &SimulatedEngine::stop, Unlocked());

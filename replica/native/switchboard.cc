@@ -18,6 +18,9 @@ v1::ErrorDetail refusal(v1::ReplicaState state) {
   if (state == v1::REPLICA_STATE_DRAINING) {
     return unavailable("draining", "The replica is draining and takes no new calls.");
   }
+  if (state == v1::REPLICA_STATE_ASLEEP) {
+    return unavailable("asleep", "The replica sleeps and takes no calls; try another one.");
+  }
   return unavailable("queue_full",
                      "The replica holds " + std::to_string(Switchboard::kMaxCalls) +
                          " calls, which is all it takes; try another one.",

@@ -9,6 +9,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
 from penstock.control.state.fleet.serving import serving
 from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.rollout.reconcile import MOST_SLEEPERS
 from tests.fakes.control_values import spec
 from tests.fakes.simulated_cluster import SimulatedCluster
 from tests.fakes.simulated_head import DEADLINES
@@ -45,6 +46,7 @@ class Laws:
         self._calm += 1
         self._weights_are_those_of_the_deployment()
         self._who_was_served_is_served_on()
+        self._nobody_is_told_of_one_that_sleeps()
 
     def _what_nobody_wants_may_go(self) -> None:
         """However soon more is wanted again: the head may have let them go in between."""
@@ -65,6 +67,19 @@ class Laws:
                 if cluster.holder(replica_id) and route.state is ReplicaState.READY:
                     models = cluster.models_of[uids[route.deployment]]
                     assert cluster.model(replica_id) in models
+
+    def _nobody_is_told_of_one_that_sleeps(self) -> None:
+        """What the head has seen asleep stands in no route of its newest snapshot; who has it sends
+        it nothing. Nor are there more of them than may be."""
+        view, asleep = self._cluster.view, ReplicaState.ASLEEP
+        sleepers = {r.id for r in view.replicas.values() if r.state is asleep}
+        assert not sleepers & view.published.ready
+        of = [view.replicas[each].deployment for each in sleepers]
+        assert all(of.count(deployment) <= MOST_SLEEPERS for deployment in of)
+        for name, gateway in self._cluster.gateways.items():
+            if gateway.connected > RECOVERY_STEPS and not gateway.lag and self._is_calm():
+                sent = gateway.sends_to().keys() & sleepers
+                assert not sent, f"{name} sends to {sent}, which sleep"
 
     def _who_was_served_is_served_on(self) -> None:
         """A gateway that could send requests to a sound replica always can to one, until the

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.control.state.fleet.replica import NodeId
-from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
+from penstock.control.state.rollout.deployment import (
+    Deployment,
+    DeploymentSpec,
+    paused,
+    restarted,
+    resumed,
+)
 from penstock.control.state.rollout.revision import NOBODY
+from penstock.control.state.rollout.template import Sleep
 from tests.control.cluster_laws import Laws
 from tests.fakes.control_values import MINI, spec
 from tests.fakes.simulated_cluster import SimulatedCluster
@@ -102,11 +109,18 @@ def _change(make: Callable[[Deployment, datetime], Deployment]) -> Happening:
     return happen
 
 
+def asleep(spec: DeploymentSpec) -> DeploymentSpec:
+    """The same, of which those that are not wanted for now sleep."""
+    template = replace(spec.template, engine="simulated", sleep=Sleep.WEIGHTS_IN_MEMORY)
+    return replace(spec, template=template)
+
+
 HAPPENINGS: dict[str, Happening] = {
     "put": lambda c, e: c.put(spec(replicas=e.number % 5, model=e.model)),
     "pause": _change(paused),
     "resume": _change(resumed),
     "make replicas anew": _change(lambda known, now: restarted(known, now, NOBODY)),
+    "put one that sleeps": lambda c, e: c.put(asleep(spec(replicas=e.number % 5, model=e.model))),
     "delete": lambda c, e: c.delete(MINI),
     "delete and put": _put_anew,
     "crash": _crash,

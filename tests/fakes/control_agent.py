@@ -37,6 +37,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
         self.replicas: dict[str, nodes_pb2.ReplicaStatus] = {}
         self.specs: list[nodes_pb2.ReplicaSpec] = []
         self.stopped: list[str] = []
+        self.put_to_sleep: list[str] = []  # though it only ends them
         self.kept: list[nodes_pb2.KeepAdaptersRequest] = []
         self.registrations = 0
         self.stamp = common_pb2.ClusterStamp()  # the newest that it has accepted
@@ -59,7 +60,7 @@ class FakeAgent(nodes_pb2_grpc.NodeAgentServicer):
     async def StopReplica(
         self, request: nodes_pb2.StopReplicaRequest, context: Context
     ) -> nodes_pb2.StopReplicaReply:
-        self.stopped.append(request.replica_id)
+        (self.put_to_sleep if request.sleep else self.stopped).append(request.replica_id)
         await self.kill(request.replica_id)
         return nodes_pb2.StopReplicaReply()
 

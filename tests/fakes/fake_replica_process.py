@@ -13,6 +13,7 @@ It takes the command line of `python -m penstock.replica` and behaves as its eng
     drains=F         has calls that never end: Drain lasts its deadline, which it adds to the file F
     keeps=F          adds a line to the file F for each list of what it is to hold, and holds that;
                      while the file F.deaf exists, it cannot be told
+    wakes=HOW        can sleep, and wakes: "well"; "wrong": it ends with 75; "never": no answer
     engine_pid=F     starts a child that outlives it, and writes the child's pid to F
 """
 
@@ -34,6 +35,7 @@ from penstock.v1 import inference_pb2, inference_pb2_grpc, nodes_pb2, nodes_pb2_
 
 MAX_MODEL_LEN = 2048
 CAPACITY = 8
+PATHS = ("silent_while", "refuses_while", "drains", "metrics", "keeps")
 
 
 class FakeInference(inference_pb2_grpc.InferenceServicer):
@@ -46,8 +48,11 @@ class FakeInference(inference_pb2_grpc.InferenceServicer):
         drains: Path | None,
         metrics: Path | None,
         keeps: Path | None,
+        wakes: str,
     ) -> None:
         self._keeps = keeps
+        self._wakes = wakes
+        self._woken = 0
         self.kept: asyncio.Queue[inference_pb2.KeepAdapters] = asyncio.Queue()
         self._metrics = metrics
         self._drains = drains
@@ -85,6 +90,27 @@ class FakeInference(inference_pb2_grpc.InferenceServicer):
             await asyncio.sleep(request.deadline_ms / 1000)
         return inference_pb2.DrainReply()
 
+    async def Sleep(
+        self, request: inference_pb2.SleepRequest, context: Any
+    ) -> inference_pb2.SleepReply:
+        if not self._wakes:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no sleep here")
+        self.state = inference_pb2.REPLICA_STATE_ASLEEP
+        return inference_pb2.SleepReply()
+
+    async def Wake(
+        self, request: inference_pb2.WakeRequest, context: Any
+    ) -> inference_pb2.WakeReply:
+        if self._wakes == "never":
+            await asyncio.Event().wait()
+        if self._wakes == "wrong":
+            sys.stderr.write("penstock-replica: error: woke wrongly: the fake is to\n")
+            sys.stderr.flush()
+            os._exit(75)
+        self._woken += 1
+        self.state = inference_pb2.REPLICA_STATE_READY
+        return inference_pb2.WakeReply(wakes=self._woken)
+
     async def Adapters(
         self, request: inference_pb2.AdaptersRequest, context: Any
     ) -> inference_pb2.AdaptersReply:
@@ -111,8 +137,8 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     else:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    names = ("silent_while", "refuses_while", "drains", "metrics", "keeps")
-    service = FakeInference(*(Path(behaviour[n]) if n in behaviour else None for n in names))
+    paths = (Path(behaviour[name]) if name in behaviour else None for name in PATHS)
+    service = FakeInference(*paths, wakes=behaviour.get("wakes", ""))
     server = grpc.aio.server()
     inference_pb2_grpc.add_InferenceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     address = f"127.0.0.1:{server.add_insecure_port(options.listen)}"

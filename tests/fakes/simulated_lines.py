@@ -50,10 +50,12 @@ class AgentLine:
         self._answered(agent)
         return status
 
-    async def stop_replica(self, replica_id: ReplicaId, drain: timedelta) -> None:
+    async def stop_replica(
+        self, replica_id: ReplicaId, drain: timedelta, *, sleep: bool = False
+    ) -> None:
         agent = self._reached()
         self._machines.before_stop(replica_id)
-        agent.stop(replica_id)
+        agent.stop(replica_id, sleep=sleep)
         self._answered(agent)
 
     async def keep_adapters(

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field, replace
 from penstock.control.errors import Code, NotFound
 from penstock.control.node_agent.allegiance import refusal
 from penstock.control.placement.placement import ReplicaOrder
-from penstock.control.state.fleet.replica import KeptAdapter, ReplicaId, ReplicaState, ReplicaStatus
+from penstock.control.state.fleet.replica import (
+    WOKE_WRONG,
+    KeptAdapter,
+    ReplicaId,
+    ReplicaState,
+    ReplicaStatus,
+)
 from penstock.control.state.routing.snapshot import Routes, RouteSnapshot
 from penstock.control.state.stamp import Stamp, contradiction
 
@@ -33,6 +39,9 @@ class SimulatedAgent:
     loses: int = 0  # orders of a head that do not arrive
     mute: int = 0  # orders that it obeys, and the answer does not arrive
     ends_all: bool = False  # each process on this machine ends soon after its start
+    sleepy: set[ReplicaId] = field(default_factory=set)  # that drain towards their sleep
+    sleepless: bool = False  # what it is to put to sleep it ends, as older agents do
+    wakes_wrong: bool = False  # what it is to wake ends, and is started again
     _since: dict[ReplicaId, int] = field(default_factory=dict)
 
     @property
@@ -48,7 +57,10 @@ class SimulatedAgent:
         return True
 
     def start(self, order: ReplicaOrder) -> ReplicaStatus:
-        """Starts a process, unless it runs."""
+        """Starts a process, unless it runs; one that sleeps is woken."""
+        woken = self.processes.get(order.replica_id)
+        if woken and woken.state is ReplicaState.ASLEEP:
+            self._become(order.replica_id, ReplicaState.STARTING, wakes=woken.wakes + 1)
         if order.replica_id not in self.processes:
             self.models[order.replica_id] = order.model
             self.kept[order.replica_id] = order.adapters
@@ -70,16 +82,26 @@ class SimulatedAgent:
             raise NotFound(f"no replica {replica_id}", Code.UNKNOWN_REPLICA)
         self.kept[replica_id] = tuple(kept)
 
-    def stop(self, replica_id: ReplicaId) -> None:
-        """Begins to drain a process, if it is there."""
-        if replica_id in self.processes:
-            self._become(replica_id, ReplicaState.DRAINING)
+    def stop(self, replica_id: ReplicaId, *, sleep: bool = False) -> None:
+        """Begins to drain a process, if it is there, towards its end or, where it serves, its
+        sleep."""
+        status = self.processes.get(replica_id)
+        if status is None:
+            return
+        asleep = sleep and (status.state is ReplicaState.ASLEEP or replica_id in self.sleepy)
+        if asleep:
+            return
+        self.sleepy.discard(replica_id)
+        if sleep and status.state is ReplicaState.READY and not self.sleepless:
+            self.sleepy.add(replica_id)
+        self._become(replica_id, ReplicaState.DRAINING)
 
     def crash(self, replica_id: ReplicaId) -> None:
         """The process ends by itself; it is started again."""
         status = self.processes[replica_id]
         if status.state is not ReplicaState.DRAINING:
             ended: dict[str, object] = {"address": "", "adapters": (), "adapter_digests": ()}
+            ended |= {"wakes": 0, "exit_code": WOKE_WRONG if status.wakes else 1}
             restarts = status.restarts + 1
             self._become(replica_id, ReplicaState.BACKOFF, restarts=restarts, **ended)
 
@@ -94,6 +116,9 @@ class SimulatedAgent:
         for replica_id, status in list(self.processes.items()):
             steps = self._since[replica_id] = self._since.get(replica_id, 0) + 1
             match status.state:
+                case ReplicaState.DRAINING if steps > DRAIN_STEPS and replica_id in self.sleepy:
+                    self.sleepy.discard(replica_id)
+                    self._become(replica_id, ReplicaState.ASLEEP)
                 case ReplicaState.DRAINING if steps > DRAIN_STEPS:
                     del self.processes[replica_id], self._since[replica_id]
                 case ReplicaState.BACKOFF if steps > BACKOFF_STEPS:
@@ -106,8 +131,10 @@ class SimulatedAgent:
                     self._hold(replica_id)
 
     def _load(self, replica_id: ReplicaId, status: ReplicaStatus) -> None:
-        if self.ends_all:
+        if self.ends_all or (status.wakes and self.wakes_wrong):
             self.crash(replica_id)
+        elif status.wakes:  # the process that was asleep, where it was
+            self._become(replica_id, ReplicaState.READY)
         elif self.models[replica_id] == BROKEN:
             self._become(replica_id, ReplicaState.FAILED, last_error="cannot load broken")
         else:

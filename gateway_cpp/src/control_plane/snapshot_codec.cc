@@ -143,6 +143,7 @@ routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
           .node = wire.node(),
           .zone = wire.zone(),
           .own_token = wire.own_token(),
+          .wakes = wire.wakes(),
           .template_digest = wire.template_digest()};
 }
 

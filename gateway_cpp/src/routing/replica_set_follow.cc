@@ -1,6 +1,7 @@
 // ReplicaSet::follow: which replicas are in the set, and under which limits and policy.
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "routing/replica_set.h"
@@ -31,11 +32,14 @@ void ReplicaSet::follow(const DeploymentRoute& route, std::span<const ReplicaRou
 }
 
 bool ReplicaSet::drop_unlisted(std::span<const ReplicaRoute> replicas, base::SteadyTime now) {
-  std::set<std::pair<std::string_view, std::string_view>> listed;
-  for (const ReplicaRoute& route : replicas) listed.emplace(route.id.value, route.address);
+  // One that was woken meanwhile is another one: what is believed of its prefixes holds no longer.
+  std::set<std::tuple<std::string_view, std::string_view, std::uint32_t>> listed;
+  for (const ReplicaRoute& route : replicas) {
+    listed.emplace(route.id.value, route.address, route.wakes);
+  }
   std::vector<std::shared_ptr<Replica>> gone;
   std::ranges::copy_if(members_, std::back_inserter(gone), [&listed](const auto& member) {
-    return !listed.contains({member->id().value, member->address()});
+    return !listed.contains({member->id().value, member->address(), member->route().wakes});
   });
   for (const auto& replica : gone) remove(*replica, now);
   return !gone.empty();
@@ -73,7 +77,9 @@ void ReplicaSet::follow_revision(Replica& replica) {
 
 ReplicaSet::ById::iterator ReplicaSet::add(const ReplicaRoute& route) {
   auto replica = departed_[{route.id.value, route.address}].lock();
-  if (!replica) replica = std::make_shared<Replica>(route, ++serials_);
+  if (!replica || replica->route().wakes != route.wakes) {
+    replica = std::make_shared<Replica>(route, ++serials_);
+  }
   replica->note = {};
   replica->listed_ = true;
   replica->member_at_ = members_.size();

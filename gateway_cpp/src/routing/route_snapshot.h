@@ -156,6 +156,7 @@ struct ReplicaRoute {
   std::string node = {};              // machine that it runs on; empty: not known
   std::string zone = {};              // of that machine; empty: not known
   bool own_token = false;             // it asks its callers for a token of its own
+  std::uint32_t wakes = 0;            // of its process: after each its prefix cache is empty
   std::string template_digest = {};   // of what it runs; empty: not known
   bool operator==(const ReplicaRoute&) const = default;
 };

@@ -1,10 +1,13 @@
 // What the simulated engine does about adapters.
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "errors.h"
+#include "simulated/request.h"
 #include "simulated/simulated_engine.h"
+#include "simulated/words.h"
 
 namespace penstock::replica::simulated {
 
@@ -26,6 +29,20 @@ v1::ErrorDetail SimulatedEngine::find_adapter(v1::CallRequest* request) const {
                                                ", asked for is " + request->adapter_digest() + ".");
   }
   return {};
+}
+
+void SimulatedEngine::wake_wrongly(const std::string& what) {
+  base_is_wrong_ = what == "base";
+  adapters_are_lost_ = what == "adapter";
+}
+
+void SimulatedEngine::mistake(const v1::CallRequest& request, uint64_t* seed) const {
+  if (base_is_wrong_) *seed = mix(*seed, "woke wrongly");
+  if (!adapters_are_lost_ || request.adapter().empty()) return;
+  v1::CallRequest plain = request;
+  plain.clear_adapter();
+  const auto ask = read_request(&plain, settings_);
+  if (const auto* read = std::get_if<Ask>(&ask)) *seed = read->seed;
 }
 
 void SimulatedEngine::add_adapter(const AdapterId& id) {

@@ -79,6 +79,7 @@ void SimulatedEngine::begin(const CallPtr& call, Delivery* delivery) {
     delivery->fail(call, *error);
     return;
   }
+  mistake(call->request, &std::get<Ask>(ask).seed);
   std::string().swap(*call->request.mutable_body());
   std::lock_guard lock(mutex_);
   accept(call, std::get<Ask>(ask));

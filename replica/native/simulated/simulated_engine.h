@@ -63,6 +63,9 @@ class SimulatedEngine final : public CallHandler {
   void close_adapter(const std::string& name);
   void reopen_adapter(const std::string& name);
   std::vector<AdapterUse> adapter_uses() const;
+  // What is wrong with all answers from now on, after a sleep that its settings have it wake from
+  // wrongly: "base", "adapter" (they stop to apply), or nothing.
+  void wake_wrongly(const std::string& what);
   // The inbox hears once that the first of these is not in use any more.
   void tell_when_idle(std::set<std::string> names);
   // Ends the engine's thread. Calls make no progress from then on.
@@ -80,6 +83,7 @@ class SimulatedEngine final : public CallHandler {
   void begin(const CallPtr& call, Delivery* delivery);
   v1::ErrorDetail refusal_of(const Call& call) const;
   v1::ErrorDetail find_adapter(v1::CallRequest* request) const;
+  void mistake(const v1::CallRequest& request, uint64_t* seed) const;
 
   // With the mutex held:
   void accept(const CallPtr& call, const Ask& ask);
@@ -121,6 +125,8 @@ class SimulatedEngine final : public CallHandler {
   Time planned_ = kNever;  // the thread's next wake-up
   bool dead_ = false;
   bool hung_ = false;
+  std::atomic<bool> base_is_wrong_ = false;
+  std::atomic<bool> adapters_are_lost_ = false;
   bool stopping_ = false;
   std::thread thread_;
 };

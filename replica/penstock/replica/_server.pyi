@@ -32,6 +32,9 @@ class SimulatedEngine:
     def close_adapter(self, name: str) -> None:
         """Calls for it wait as for one that is not held, until it is opened again or leaves."""
     def reopen_adapter(self, name: str) -> None: ...
+    def wake_wrongly(self, what: str) -> None:
+        """What is wrong with all answers from now on: "base", "adapter" or nothing."""
+
     def adapter_uses(self) -> list[tuple[str, int, float]]:
         """Of each adapter its name, the calls that use it, and seconds since its last use."""
     def tell_when_idle(self, names: set[str]) -> None:

@@ -16,6 +16,7 @@ class ExitCode(enum.IntEnum):
     CANNOT_LOAD = 72  # model, adapter or settings are wrong: starting again would not help
     NOT_REGISTERED = 73  # the node agent did not take it
     INTERNAL = 74  # a fault of the replica's own
+    WOKE_WRONG = 75  # after a sleep it is not what it was before
 
 
 class EngineDied(EngineError):
@@ -24,6 +25,10 @@ class EngineDied(EngineError):
 
 class EngineHung(EngineError):
     """The engine lives, but makes no progress."""
+
+
+class WokeWrong(EngineError):
+    """The engine does not answer as it did before its sleep, or does not wake."""
 
 
 class NotRegistered(EngineError):
@@ -35,6 +40,8 @@ def exit_code_of(error: BaseException) -> ExitCode:
     match error:
         case EngineHung():
             return ExitCode.ENGINE_HUNG
+        case WokeWrong():
+            return ExitCode.WOKE_WRONG
         case CannotLoad():
             return ExitCode.CANNOT_LOAD
         case NotRegistered():

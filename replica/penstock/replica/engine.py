@@ -14,6 +14,7 @@ from penstock.replica.adapters.table import AdapterTable
 from penstock.replica.values import (
     Call,
     Death,
+    EngineError,
     EngineFacts,
     EngineKind,
     Failed,
@@ -114,5 +115,30 @@ class Engine(Protocol):
     def adapters(self) -> AdapterTable:
         """Its adapters. A call that tells the digest of one that is missing waits for its load."""
 
+    def sleepless(self) -> str:
+        """Why it cannot be put to sleep; empty: it can."""
+
+    async def sleep(self, level: int) -> None:
+        """Gives back the memory of its accelerators; it has no calls. Raises `EngineError`."""
+
+    async def wake(self) -> None:
+        """Takes it back, and has forgotten all prefixes. What it answers then is for the caller to
+        check, adapters are to be loaded anew. Raises `EngineError`."""
+
     async def stop(self) -> None:
         """Ends the engine and every process it started."""
+
+
+class Sleepless:
+    """The part of an `Engine` that cannot be put to sleep."""
+
+    def sleepless(self) -> str:
+        """It cannot."""
+        return "its engine has no sleep"
+
+    async def sleep(self, level: int) -> None:
+        """It cannot."""
+        raise EngineError(self.sleepless())
+
+    async def wake(self) -> None:
+        """It never sleeps."""

@@ -149,7 +149,14 @@ class Replica:
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(self._presence.keep_publishing())]
             controls = ControlRequests(
-                self._server, self._engine, self._health, self._presence, tasks, self._keeper
+                self._server,
+                self._engine,
+                self._health,
+                self._presence,
+                tasks,
+                self._keeper,
+                self._settings.sleep,
+                self._settings.served_name,
             )
             controls.attach(self._inbox)
             # Only now: what the inbox brings before somebody listens is never answered.
@@ -188,6 +195,8 @@ class Replica:
             self._bridge = Bridge(self._server, self._engine, facts, tasks)
             self._bridge.attach(self._inbox)
         state = self._presence.loaded(facts)
+        if self._settings.sleep.level and (why := controls.reluctance()):
+            log.warning("this replica will not sleep, and is ended in its place: %s", why)
         watches = [self._watch_death(controls), self._watch_progress(controls), self._keeper.run()]
         if state is State.READY:
             watches.append(self._tell_ready(facts))
@@ -305,6 +314,7 @@ def make_engine(
         forked=forked,
         room=room,
         stages=stages,
+        sleeps=bool(settings.sleep.level),
     )
 
 

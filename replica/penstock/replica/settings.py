@@ -12,7 +12,7 @@ from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.adapters.version import is_digest
 from penstock.replica.ports import checked
-from penstock.replica.values import AdapterSource, CannotLoad
+from penstock.replica.values import AdapterSource, CannotLoad, SleepSettings
 
 PROVIDERS = ("bedrock", "openai", "canned")
 """Engines for which another party answers, or nobody."""
@@ -20,6 +20,7 @@ PROVIDERS = ("bedrock", "openai", "canned")
 ENGINES = ("vllm", "simulated", *PROVIDERS)
 
 _BY_DIGEST = "sha256:"
+_SLEEP = SleepSettings()
 _SOURCES = "an absolute directory, a name that the replica ships, or sha256:<digest>"
 
 
@@ -52,6 +53,7 @@ class Settings:
     secrets_dir: str = ""  # what a provider's secret files lie below; empty: there are none
     provider_hosts: tuple[str, ...] = ()  # that a provider's may be; none: any
     provider_variables: tuple[str, ...] = ()  # that may hold a provider's key; "*": any letters
+    sleep: SleepSettings = _SLEEP
 
 
 class _Parser(argparse.ArgumentParser):
@@ -72,6 +74,11 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
         "own_token": os.environ.pop("PENSTOCK_REPLICA_TOKEN", ""),
         "hung_after": _patience(engine_args, "engine_hung_after", 10.0),
         "stuck_after": _patience(engine_args, "engine_stuck_after", 600.0),
+        "sleep": SleepSettings(
+            told.pop("sleep"),
+            _whole(engine_args, "sleep_cycles", _SLEEP.cycles),
+            _whole(engine_args, "sleep_growth_percent", _SLEEP.growth_percent),
+        ),
     }
     return Settings(**told)
 
@@ -93,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-adapters", type=_count, default=0, help="adapters that it holds at once")
     add("--max-adapter-rank", type=_rank, default=0, help="of any of them (0: the engine's)")
     add("--adapter-load-timeout", type=_seconds, default=30.0, metavar="SECONDS")
+    add("--sleep", type=int, choices=(0, 1, 2), default=0, help="level that it may be put to")
     add("--max-ongoing", type=_count, default=0, help="calls it may be sent at once (0: engine's)")
     add("--listen", type=checked, default="127.0.0.1:0", metavar="HOST:PORT or HOST:FIRST-LAST")
     add("--agent", default="", metavar="HOST:PORT", help="node agent to register with")
@@ -108,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-PATIENCE = ("engine_hung_after", "engine_stuck_after")
+PATIENCE = ("engine_hung_after", "engine_stuck_after", "sleep_cycles", "sleep_growth_percent")
 """Settings that a deployment gives among its engine's arguments, but are the replica's."""
 
 
@@ -118,6 +126,14 @@ def _patience(engine_args: Mapping[str, str], key: str, default: float) -> float
         return _seconds(text)
     except (ValueError, argparse.ArgumentTypeError):
         raise CannotLoad(f"engine setting {key}={text}: say seconds, more than 0") from None
+
+
+def _whole(engine_args: Mapping[str, str], key: str, default: int) -> int:
+    text = engine_args.get(key, str(default))
+    try:
+        return _count(text)
+    except (ValueError, argparse.ArgumentTypeError):
+        raise CannotLoad(f"engine setting {key}={text}: say a whole number, 0 or more") from None
 
 
 _LEVELS = ("debug", "info", "warning", "error")

@@ -205,6 +205,15 @@ class AdapterSource:
     pinned: bool = False  # makes room for nobody
 
 
+@dataclass(frozen=True, slots=True)
+class SleepSettings:
+    """Whether a replica may sleep, and for how long one process may go on doing so."""
+
+    level: int = 0  # 1: its weights wait in memory of the machine; 2: nowhere; 0: it may not
+    cycles: int = 50  # after so many wakes a new process is to take its place
+    growth_percent: int = 25  # and likewise where it holds so much more memory than after its first
+
+
 class EngineError(Exception):
     """An engine that cannot do what was asked. `str()` is one line for a person."""
 

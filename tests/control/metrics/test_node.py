@@ -70,7 +70,9 @@ async def page_of(table: Table, source: Scripted) -> bytes:
 
 
 async def test_the_page_tells_of_machine_and_replicas_and_promtool_finds_nothing_wrong() -> None:
-    table = Table(status("a"), status("b"), status("c", BACKOFF))
+    woken = status("b")
+    woken.wakes, woken.wake_ms = 3, 1500
+    table = Table(status("a"), woken, status("c", BACKOFF))
     source = Scripted(a=TEXT, b=TEXT)
     page = await page_of(table, source)
     found = samples(page)
@@ -79,6 +81,8 @@ async def test_the_page_tells_of_machine_and_replicas_and_promtool_finds_nothing
         'penstock_node_replicas{phase="ready"}': 2,
         'penstock_node_replicas{phase="backoff"}': 1,
         'penstock_node_replica_restarts_total{deployment="mini",replica="c"}': 2,
+        'penstock_node_replica_wakes_total{deployment="mini",replica="b"}': 3,
+        'penstock_node_replica_wake_seconds{deployment="mini",replica="b"}': 1.5,
         'penstock_node_replica_metrics_up{deployment="mini",replica="a"}': 1,
         'penstock_node_warm_pool_members{state="wanted"}': 2,
         'penstock_node_warm_pool_members{state="waiting"}': 1,

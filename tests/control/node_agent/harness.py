@@ -23,6 +23,7 @@ STARTING = nodes_pb2.REPLICA_PHASE_STARTING
 DRAINING = nodes_pb2.REPLICA_PHASE_DRAINING
 BACKOFF = nodes_pb2.REPLICA_PHASE_BACKOFF
 FAILED = nodes_pb2.REPLICA_PHASE_FAILED
+ASLEEP = nodes_pb2.REPLICA_PHASE_ASLEEP
 Status = nodes_pb2.ReplicaStatus
 
 
@@ -138,9 +139,11 @@ class Node:
         status: Status = await self.call("StartReplica", request)
         return status
 
-    async def stop_replica(self, replica_id: str, drain_ms: int = 200) -> None:
+    async def stop_replica(
+        self, replica_id: str, drain_ms: int = 200, *, sleep: bool = False
+    ) -> None:
         request = nodes_pb2.StopReplicaRequest(
-            replica_id=replica_id, drain_ms=drain_ms, stamp=self.head.stamp
+            replica_id=replica_id, drain_ms=drain_ms, stamp=self.head.stamp, sleep=sleep
         )
         await self.call("StopReplica", request)
 

@@ -33,11 +33,16 @@ async def test_an_order_reaches_the_agent_and_its_status_comes_back() -> None:
     async with serving_agent() as agent:
         status = await placement.start(facts(agent.address), ORDER)
         again = await placement.start(facts(agent.address), ORDER)
-        await placement.stop(facts(agent.address), ReplicaId("r9"), timedelta(seconds=1))
+        await placement.stop(
+            facts(agent.address), ReplicaId("r9"), timedelta(seconds=1), sleep=False
+        )
+        await placement.stop(
+            facts(agent.address), ReplicaId("r8"), timedelta(seconds=1), sleep=True
+        )
     await placement.close()
     assert (status.replica_id, status.state) == ("r9", ReplicaState.READY)
     assert again == status
-    assert agent.stopped == ["r9"]
+    assert (agent.stopped, agent.put_to_sleep) == (["r9"], ["r8"])
 
 
 async def test_a_refusal_is_told_from_an_agent_that_is_away() -> None:
@@ -49,7 +54,7 @@ async def test_a_refusal_is_told_from_an_agent_that_is_away() -> None:
     with pytest.raises(NodeUnreachable, match=agent.address):
         await placement.start(facts(agent.address), ORDER)
     with pytest.raises(NodeUnreachable, match="stop a replica"):
-        await placement.stop(facts(agent.address), ReplicaId("r9"), timedelta())
+        await placement.stop(facts(agent.address), ReplicaId("r9"), timedelta(), sleep=False)
     await placement.close()
 
 

@@ -43,7 +43,7 @@ class NoReplicas:
     def start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
         raise AssertionError("nobody starts anything here")
 
-    def stop(self, replica_id: str, drain: timedelta) -> None:
+    def stop(self, replica_id: str, drain: timedelta, *, sleep: bool) -> None:
         self.stopped.append(replica_id)
 
     def statuses(self) -> list[nodes_pb2.ReplicaStatus]:

@@ -152,6 +152,23 @@ TEST_F(Sticky, EveryGatewayBeginsAPrefixAtTheSameReplica) {
   }
 }
 
+TEST_F(Sticky, AReplicaThatWasWokenHasForgottenItsPrefixes) {
+  use("prefix_aware", 2);
+  const auto prefix = blocks({1, 2, 3});
+  const std::string first = asked_with(prefix);
+  const auto busy = reserve({.prefix = prefix});  // whoever still has it has it to the end
+  const std::uint32_t serial = at(first).serial();
+  for (ReplicaRoute& route : replicas_) ++route.wakes;
+  follow();
+  EXPECT_NE(at(first).serial(), serial) << "what is known of prefixes is known by serials";
+  EXPECT_EQ(at(first).in_flight(), 0U);
+  set_.release(*busy, now_);
+  EXPECT_EQ(set_.replicas().size(), 2U);
+  const std::uint32_t woken = at(first).serial();
+  follow();
+  EXPECT_EQ(at(first).serial(), woken);
+}
+
 TEST_F(Sticky, APrefixOfAReplicaThatLeftBelongsToAnother) {
   use("prefix_aware", 10);
   const auto prefix = blocks({1, 2, 3});

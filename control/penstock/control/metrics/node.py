@@ -162,6 +162,21 @@ def _replicas(statuses: Sequence[nodes_pb2.ReplicaStatus]) -> Iterator[Metric]:
         _OWNER,
         (((s.replica_id, s.deployment), s.restarts) for s in statuses),
     )
+    woken = [s for s in statuses if s.wakes]
+    yield labelled(
+        CounterMetricFamily,
+        "penstock_node_replica_wakes_total",
+        "Times that a replica's process was woken.",
+        _OWNER,
+        (((s.replica_id, s.deployment), s.wakes) for s in woken),
+    )
+    yield labelled(
+        GaugeMetricFamily,
+        "penstock_node_replica_wake_seconds",
+        "Time that the last of them took.",
+        _OWNER,
+        (((s.replica_id, s.deployment), s.wake_ms / 1000) for s in woken),
+    )
 
     yield labelled(
         GaugeMetricFamily,

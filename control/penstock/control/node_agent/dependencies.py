@@ -23,6 +23,7 @@ class Pulse:
 
     ok: bool
     draining: bool = False
+    asleep: bool = False
     detail: str = ""  # why not ok, for a person
 
 
@@ -64,6 +65,12 @@ class ReplicaProbe(Protocol):
 
         Raises `TokenRefused` where it takes no order of ours.
         """
+
+    async def sleep(self, replica: ReplicaAddress, drain: timedelta) -> str:
+        """Lets running calls finish and puts it to sleep; why it does not, empty: it sleeps."""
+
+    async def wake(self, replica: ReplicaAddress, *, within: timedelta) -> int:
+        """Wakes it; returns how often its process was woken by now. Raises `Unavailable`."""
 
     async def keep_adapters(
         self, replica: ReplicaAddress, keep: inference_pb2.KeepAdapters, *, within: timedelta

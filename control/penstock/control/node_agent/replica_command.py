@@ -47,6 +47,8 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
         command += ["--max-adapters", str(spec.max_adapters)]
     if spec.max_adapter_rank:
         command += ["--max-adapter-rank", str(spec.max_adapter_rank)]
+    if spec.sleep:
+        command += ["--sleep", str(spec.sleep)]
     if spec.max_ongoing:
         command += ["--max-ongoing", str(spec.max_ongoing)]
     command += provider_flags(spec, home)

@@ -22,6 +22,7 @@ class Phase(StrEnum):
     STARTING = "starting"
     READY = "ready"
     DRAINING = "draining"
+    ASLEEP = "asleep"  # its devices are free for others; woken, it is starting
     BACKOFF = "backoff"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -33,7 +34,8 @@ TRANSITIONS: dict[Phase, frozenset[Phase]] = {
     ),
     Phase.READY: frozenset({Phase.DRAINING, Phase.BACKOFF, Phase.FAILED, Phase.STOPPED}),
     # Somebody else may have told the process to drain: then it ends unasked and starts again.
-    Phase.DRAINING: frozenset({Phase.BACKOFF, Phase.FAILED, Phase.STOPPED}),
+    Phase.DRAINING: frozenset({Phase.ASLEEP, Phase.BACKOFF, Phase.FAILED, Phase.STOPPED}),
+    Phase.ASLEEP: frozenset({Phase.STARTING, Phase.DRAINING, Phase.STOPPED}),
     Phase.BACKOFF: frozenset({Phase.STARTING, Phase.FAILED, Phase.STOPPED}),
     Phase.FAILED: frozenset({Phase.STOPPED}),
     Phase.STOPPED: frozenset(),
@@ -85,6 +87,8 @@ class ReplicaRecord:
     own_token: bool = False  # of the running process; false: an older agent gave it the cluster's
     start: ReplicaStart = NOT_STARTED  # how the running process came to be
     dropped_adapters: tuple[str, ...] = ()  # to be unloaded, and the process does not know it yet
+    wakes: int = 0  # of the running process
+    wake_ms: int = 0  # milliseconds that the last of them took
 
     def advance(self, phase: Phase) -> ReplicaRecord:
         """The record in another phase. Refuses a step that the table does not have."""
@@ -114,7 +118,15 @@ class ReplicaRecord:
 
 
 NO_PROCESS: Mapping[str, Any] = MappingProxyType(
-    {"pid": 0, "address": "", "adapters": (), "failed_adapters": (), "start": NOT_STARTED}
+    {
+        "pid": 0,
+        "address": "",
+        "adapters": (),
+        "failed_adapters": (),
+        "start": NOT_STARTED,
+        "wakes": 0,
+        "wake_ms": 0,
+    }
 )
 """What a record says while nothing of the replica runs."""
 

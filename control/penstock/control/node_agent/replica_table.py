@@ -64,7 +64,7 @@ class ReplicaTable:
         return replica_id in self._supervisors
 
     def start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
-        """Starts a replica; one that is there already is only told of.
+        """Starts a replica; one that is there already is only told of, or woken.
 
         Raises `InvalidInput`, also where a replica of that id is made from something else, and
         `Unavailable` once `stop_all` or `hand_over` was called.
@@ -76,12 +76,14 @@ class ReplicaTable:
             self._supervise(ReplicaRecord(spec=spec))
         supervisor = self._supervisors[replica_id]
         supervisor.check_is(spec)
+        supervisor.wake()
         return to_status(supervisor.record, supervisor.log_path)
 
-    def stop(self, replica_id: str, drain: timedelta) -> None:
-        """Begins to stop a replica, which leaves the table once it has ended."""
+    def stop(self, replica_id: str, drain: timedelta, *, sleep: bool = False) -> None:
+        """Begins to stop a replica, which leaves the table once it has ended; or puts it to sleep,
+        where it can be."""
         if supervisor := self._supervisors.get(replica_id):
-            supervisor.stop(drain)
+            supervisor.stop(drain, sleep=sleep)
 
     def registered(self, call: nodes_pb2.RegisterReplicaRequest) -> None:
         """A replica announces itself. Raises `unknown-replica`, and the replica then exits."""
@@ -153,7 +155,7 @@ class ReplicaTable:
     async def _adopt(self, record: ReplicaRecord, launcher: Launcher) -> None:
         replica_id = record.spec.replica_id
         process = launcher.adopt(record.pid, record.process_started_at) if record.pid else None
-        if process is None and record.stop_by is not None:
+        if process is None and (record.stop_by is not None or record.phase is Phase.ASLEEP):
             self._needs.files.forget(replica_id)
             return
         if process is None:

@@ -19,6 +19,7 @@ from penstock.control.errors import Code, InvalidInput, LaunchFailed, NotFound, 
 from penstock.control.node_agent import replica_log
 from penstock.control.node_agent.dependencies import Pulse, SupervisorDependencies
 from penstock.control.node_agent.kept_adapters import KeepForwarder, remembered
+from penstock.control.node_agent.nap import Nap
 from penstock.control.node_agent.replica_record import (
     NO_PROCESS,
     AdapterFailure,
@@ -31,6 +32,7 @@ from penstock.control.state.fleet.replica import ReplicaStart, StartStage
 from penstock.control.supervision.process import Process
 from penstock.control.supervision.restart_policy import (
     CANNOT_LOAD,
+    WOKE_WRONG,
     Ending,
     GiveUp,
     after_end,
@@ -77,6 +79,7 @@ class ReplicaSupervisor:
         self._forwarder = KeepForwarder(
             lambda: self._record, dependencies.probe, dependencies.clock, dependencies.timings
         )
+        self._nap = Nap(lambda: self._record, self._become, self._is_ready, self.stop, dependencies)
         self._process: Process | None = None
         self._adopted: Process | None = None
         self._ready_at: float | None = None  # by the monotonic clock, of the running process
@@ -112,10 +115,17 @@ class ReplicaSupervisor:
                 " first, or choose another id"
             )
 
-    def stop(self, drain: timedelta) -> None:
-        """Asks for the end: running calls get `drain`, then the process is stopped."""
+    def stop(self, drain: timedelta, *, sleep: bool = False) -> None:
+        """Asks for the end: running calls get `drain`, then the process is stopped. Or, where it
+        can, for its sleep."""
+        if sleep and self._nap.ask(drain):
+            return
         self._drain = drain
         self._stopping.set()
+
+    def wake(self) -> None:
+        """It is to serve, also if it sleeps."""
+        self._nap.wake()
 
     def kill(self) -> None:
         """Ends the process and all it started at once; `run` sees to the rest."""
@@ -201,6 +211,7 @@ class ReplicaSupervisor:
                 group.create_task(self._watch(process)),
                 group.create_task(self._stop_when_asked(process)),
                 group.create_task(self._renew_if_untrusted(process)),
+                group.create_task(self._kill_if_it_wakes_wrong(process)),
                 group.create_task(self._forwarder.accompany(self._ready, self._accepted)),
             ]
             exit_code = await process.wait()
@@ -212,10 +223,14 @@ class ReplicaSupervisor:
 
     async def ended(self, exit_code: int | None, refusal: LaunchFailed | None) -> timedelta | None:
         """Notes how the process ended, and what follows if nobody had asked for it."""
+        if self._record.phase is Phase.ASLEEP:  # nobody misses it
+            log.warning("replica %s ended in its sleep", self._id)
+            self._stopping.set()
         if self._stopping.is_set():
             return None
         if isinstance(refusal, NoRoom):
             exit_code = CANNOT_LOAD  # as the replica would say it, some seconds later
+        exit_code = WOKE_WRONG if self._nap.failed else exit_code
         ended: dict[str, Any] = {**NO_PROCESS, "exit_code": exit_code or 0}
         error = str(refusal) if refusal else self._explain(exit_code)
         if self._renewing:  # no failure of its own
@@ -266,6 +281,11 @@ class ReplicaSupervisor:
         log.error("replica %s %s: killed", self._id, self._verdict)
         process.kill_group()
 
+    async def _kill_if_it_wakes_wrong(self, process: Process) -> None:
+        self._verdict = await self._nap.accompany()
+        log.error("replica %s %s: killed", self._id, self._verdict)
+        process.kill_group()
+
     def _start_limit(self) -> timedelta:
         """From the process's start, or its adoption, to ready."""
         limit = timedelta(milliseconds=self._record.spec.start_limit_ms)
@@ -290,6 +310,8 @@ class ReplicaSupervisor:
                 log.info("replica %s is ready at %s", self._id, self._record.address)
             elif pulse.draining:
                 self._drains_unasked(pulse)  # it loads no longer towards anything
+            elif pulse.asleep and await self._nap.woken():  # it was to be woken by the last agent
+                await self._needs.clock.sleep(self._needs.timings.loading_ping_every)
             else:  # what it says next may be that it is ready
                 with suppress(TimeoutError):
                     async with asyncio.timeout(
@@ -318,7 +340,7 @@ class ReplicaSupervisor:
             pulse = await self._pulse()
             if pulse.draining and self._record.phase is Phase.READY:
                 self._drains_unasked(pulse)
-            if pulse.ok or pulse.draining:
+            if pulse.ok or pulse.draining or pulse.asleep:
                 silent_since = None
                 continue
             silent_since = asked_at if silent_since is None else silent_since

@@ -59,11 +59,15 @@ class GrpcAgentClient:
             raise self._unreachable("start a replica", error) from error
         return replica_status(reply)
 
-    async def stop_replica(self, replica_id: ReplicaId, drain: timedelta) -> None:
-        """Asks to drain and stop a replica; raises NodeUnreachable or HoldsStill."""
+    async def stop_replica(
+        self, replica_id: ReplicaId, drain: timedelta, *, sleep: bool = False
+    ) -> None:
+        """Asks to drain and stop a replica, or to put it to sleep; raises NodeUnreachable or
+        HoldsStill."""
         request = nodes_pb2.StopReplicaRequest(
             replica_id=replica_id,
             drain_ms=drain // timedelta(milliseconds=1),
+            sleep=sleep,
         )
         try:
             await self._ordered(self._stub.StopReplica, request, drain + STOP_MARGIN)

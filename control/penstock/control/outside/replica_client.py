@@ -16,6 +16,8 @@ from penstock.v1 import inference_pb2, inference_pb2_grpc
 
 # What the answer to Drain may take beyond the deadline that it was given.
 MARGIN = timedelta(seconds=1)
+# What a replica may take to fall asleep: to move its weights, and to be asked for its probe.
+SLEEP_MARGIN = timedelta(seconds=60)
 # What says nothing of the order itself.
 _UNDELIVERED = frozenset(
     {
@@ -51,6 +53,7 @@ class ReplicaClient:
         return Pulse(
             ok=reply.ok,
             draining=reply.state == inference_pb2.REPLICA_STATE_DRAINING,
+            asleep=reply.state == inference_pb2.REPLICA_STATE_ASLEEP,
             detail=reply.detail,
         )
 
@@ -79,6 +82,28 @@ class ReplicaClient:
         except grpc.aio.AioRpcError as error:
             if _refused(error):
                 raise TokenRefused(f"the replica at {replica.address}: {OTHER_TOKEN}") from None
+
+    async def sleep(self, replica: ReplicaAddress, drain: timedelta) -> str:
+        """Lets running calls finish and puts it to sleep; why it does not, empty: it sleeps."""
+        request = inference_pb2.SleepRequest(deadline_ms=int(drain.total_seconds() * 1000))
+        try:
+            await self._asked(replica, "Sleep", request, drain + SLEEP_MARGIN)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return "its version knows no sleep"
+            return error.details() or error.code().name
+        return ""
+
+    async def wake(self, replica: ReplicaAddress, *, within: timedelta) -> int:
+        """Wakes it; returns how often its process was woken by now. Raises `Unavailable`."""
+        try:
+            reply = await self._asked(replica, "Wake", inference_pb2.WakeRequest(), within)
+        except grpc.aio.AioRpcError as error:
+            why = error.details() or error.code().name
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                why = f"no answer within {within.total_seconds():g} s"
+            raise Unavailable(why) from None
+        return int(reply.wakes)
 
     async def keep_adapters(
         self, replica: ReplicaAddress, keep: inference_pb2.KeepAdapters, *, within: timedelta

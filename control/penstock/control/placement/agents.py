@@ -23,7 +23,9 @@ class AgentClient(Protocol):
     async def start_replica(self, order: ReplicaOrder) -> ReplicaStatus:
         """Raises NodeUnreachable or ReplicaRefused."""
 
-    async def stop_replica(self, replica_id: ReplicaId, drain: timedelta) -> None:
+    async def stop_replica(
+        self, replica_id: ReplicaId, drain: timedelta, *, sleep: bool = False
+    ) -> None:
         """Raises NodeUnreachable."""
 
     async def keep_adapters(
@@ -49,9 +51,11 @@ class AgentPlacement:
         """Asks the node's agent to start a replica."""
         return await self._client(node).start_replica(order)
 
-    async def stop(self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta) -> None:
-        """Asks the node's agent to drain and stop a replica."""
-        await self._client(node).stop_replica(replica_id, drain)
+    async def stop(
+        self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta, *, sleep: bool
+    ) -> None:
+        """Asks the node's agent to drain and stop a replica, or to put it to sleep."""
+        await self._client(node).stop_replica(replica_id, drain, sleep=sleep)
 
     async def keep_adapters(
         self,

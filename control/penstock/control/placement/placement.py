@@ -35,6 +35,7 @@ class ReplicaOrder:
     start_limit_ms: int
     max_adapters: int = 0
     max_adapter_rank: int = 0
+    sleep: int = 0  # level of the sleep that it may be put to; 0: none
 
 
 def order_for(
@@ -52,6 +53,7 @@ def order_for(
         start_limit_ms=deployment.running.usual_start_limit_ms,
         max_adapters=template.adapter_slots,
         max_adapter_rank=template.adapter_rank,
+        sleep=template.sleep.level,
     )
 
 
@@ -60,13 +62,16 @@ class Placement(Protocol):
     are idempotent by replica id."""
 
     async def start(self, node: NodeFacts, order: ReplicaOrder) -> ReplicaStatus:
-        """Asks the node to run a replica; returns once it is on its way.
+        """Asks the node to run a replica, or to wake it; returns once it is on its way.
 
         Raises NodeUnreachable, or ReplicaRefused where asking again would not help.
         """
 
-    async def stop(self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta) -> None:
-        """Asks the node to drain a replica for at most `drain`, then to stop it.
+    async def stop(
+        self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta, *, sleep: bool
+    ) -> None:
+        """Asks the node to drain a replica for at most `drain`, then to stop it, or to put it to
+        sleep where it can be.
 
         Raises NodeUnreachable. What is not there counts as stopped.
         """

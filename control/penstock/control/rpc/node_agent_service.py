@@ -48,8 +48,8 @@ class Replicas(Protocol):
     def start(self, spec: nodes_pb2.ReplicaSpec) -> nodes_pb2.ReplicaStatus:
         """Starts one, or tells of it. Raises `InvalidInput` and `Unavailable`."""
 
-    def stop(self, replica_id: str, drain: timedelta) -> None:
-        """Begins to stop one."""
+    def stop(self, replica_id: str, drain: timedelta, *, sleep: bool) -> None:
+        """Begins to stop one, or to put it to sleep."""
 
     def statuses(self) -> list[nodes_pb2.ReplicaStatus]:
         """All of them."""
@@ -130,10 +130,12 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
     async def StopReplica(
         self, request: nodes_pb2.StopReplicaRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> nodes_pb2.StopReplicaReply:
-        """Begins to drain and stop a replica; one that is not there is stopped already."""
+        """Begins to drain and stop a replica, or to put it to sleep; one that is not there is
+        stopped already."""
         async with explained(context):
             self._allegiance.accept(stamp(request.stamp))
-        self._replicas.stop(request.replica_id, timedelta(milliseconds=request.drain_ms))
+        drain = timedelta(milliseconds=request.drain_ms)
+        self._replicas.stop(request.replica_id, drain, sleep=request.sleep)
         return nodes_pb2.StopReplicaReply()
 
     async def ListReplicas(

@@ -32,6 +32,7 @@ _PHASES: Mapping[int, ReplicaState] = {
     nodes_pb2.REPLICA_PHASE_BACKOFF: ReplicaState.BACKOFF,
     nodes_pb2.REPLICA_PHASE_FAILED: ReplicaState.FAILED,
     nodes_pb2.REPLICA_PHASE_STOPPED: ReplicaState.STOPPED,
+    nodes_pb2.REPLICA_PHASE_ASLEEP: ReplicaState.ASLEEP,
 }
 _INTENTS: Mapping[int, NodeIntent] = {
     nodes_pb2.NODE_INTENT_HANDING_OVER: NodeIntent.HANDING_OVER,

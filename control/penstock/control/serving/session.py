@@ -357,7 +357,7 @@ class Session:
             replicas = await self._admin.replicas()
         except Unavailable:
             return []
-        gone = ("draining", "stopped", "lost")
+        gone = ("draining", "asleep", "stopped", "lost")
         name = self._options.name
         return [each for each in replicas if each.deployment == name and each.state not in gone]
 

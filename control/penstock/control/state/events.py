@@ -59,6 +59,9 @@ class Reason(StrEnum):
     REPLICA_DRAINING = "ReplicaDraining"
     REPLICA_LOST = "ReplicaLost"
     REPLICA_STOPPED = "ReplicaStopped"
+    REPLICA_ASLEEP = "ReplicaAsleep"
+    REPLICA_WAKING = "ReplicaWaking"
+    REPLICA_WOKE_WRONG = "ReplicaWokeWrong"
     NODE_JOINED = "NodeJoined"
     NODE_SILENT = "NodeSilent"
     NODE_LOST = "NodeLost"
@@ -90,6 +93,7 @@ WARNINGS: Final = frozenset(
     {
         *(_R.REVISION_FAILED, _R.ROLLED_BACK),
         *(_R.REPLICA_ENDED, _R.REPLICA_CRASH_LOOPING, _R.REPLICA_FAILED, _R.REPLICA_LOST),
+        _R.REPLICA_WOKE_WRONG,
         *(_R.NODE_SILENT, _R.NODE_LOST, _R.GATEWAY_LOST, _R.ADAPTER_FAILED),
         *(_R.BUDGET_USED_UP, _R.REQUEST_QUARANTINED),
     }

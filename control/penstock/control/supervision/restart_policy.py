@@ -12,6 +12,7 @@ ENGINE_HUNG = 71
 CANNOT_LOAD = 72
 COULD_NOT_REGISTER = 73
 INTERNAL = 74
+WOKE_WRONG = 75
 
 MEANINGS = {
     0: "stopped although nobody asked it to",
@@ -20,6 +21,7 @@ MEANINGS = {
     CANNOT_LOAD: "it cannot load its model or settings",
     COULD_NOT_REGISTER: "it could not register with the node agent",
     INTERNAL: "it failed by a fault of its own",
+    WOKE_WRONG: "it did not wake as it had gone to sleep",
 }
 
 

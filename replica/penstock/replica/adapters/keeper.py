@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 from penstock.adapters.slots import Claim
@@ -30,6 +30,7 @@ class Keeper:
         self._dropped: set[str] = set()
         self._fresh: set[str] = set()  # not held since they are wished for: before guests
         self._look = asyncio.Event()
+        self._turn = asyncio.Lock()  # to have the table load or unload something
         table.wish(self._wishes)
         table.watch(self._look.set)
 
@@ -53,11 +54,19 @@ class Keeper:
         self._fresh.discard(name)
         self._table.wish(self._wishes)
 
+    @contextlib.asynccontextmanager
+    async def at_rest(self) -> AsyncIterator[None]:
+        """Brings and takes nothing meanwhile; begins once what is under way is done."""
+        async with self._turn:
+            yield
+        self._look.set()
+
     async def run(self) -> None:
         """Works for as long as it runs."""
         while True:
             self._look.clear()
-            pause = await self._round()
+            async with self._turn:
+                pause = await self._round()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._look.wait()

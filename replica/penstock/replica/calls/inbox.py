@@ -27,6 +27,8 @@ class Kind(enum.IntEnum):
     METRICS = 9  # MetricsRequest
     WANTED = 10  # calls wait for an adapter that is not loaded: CallRequest, its fields on adapters
     IDLE = 11  # an adapter that was asked about is used no longer
+    SLEEP = 12  # SleepRequest
+    WAKE = 13  # WakeRequest
 
 
 Listener = Callable[[int, bytes], None]

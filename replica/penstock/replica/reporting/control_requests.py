@@ -1,4 +1,4 @@
-"""The requests about the replica itself: deep health, adapters, metrics, drain."""
+"""The requests about the replica itself: deep health, adapters, metrics, drain, sleep and wake."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from penstock.adapters.adapter import BadAdapterRef
 from penstock.replica.adapters.keeper import Keeper
 from penstock.replica.calls import wire
 from penstock.replica.calls.inbox import Inbox, Kind
+from penstock.replica.endings import WokeWrong
 from penstock.replica.engine import Engine
 from penstock.replica.reporting import exposition
 from penstock.replica.reporting.health import Health
-from penstock.replica.reporting.life import Happening
+from penstock.replica.reporting.life import Happening, State
 from penstock.replica.reporting.presence import Presence
-from penstock.replica.values import EngineError
+from penstock.replica.reporting.sleeping import Sleeper
+from penstock.replica.values import EngineError, SleepSettings
 from penstock.v1 import inference_pb2
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,8 @@ class ControlRequests:
         presence: Presence,
         tasks: asyncio.TaskGroup,
         keeper: Keeper,
+        sleep: SleepSettings,
+        served_name: str,
     ) -> None:
         self._server = server
         self._engine = engine
@@ -59,13 +63,20 @@ class ControlRequests:
         self._presence = presence
         self._tasks = tasks
         self._keeper = keeper
+        self._sleeper = Sleeper(engine, presence, keeper, served_name, sleep, self.drained)
 
     def attach(self, inbox: Inbox) -> None:
         """Answers what the inbox brings from now on."""
         inbox.listen(Kind.HEALTH, lambda key, request: self._spawn(key, self._deep(request)))
         inbox.listen(Kind.ADAPTERS, lambda key, request: self._spawn(key, self._adapters(request)))
         inbox.listen(Kind.DRAIN, lambda key, request: self._spawn(key, self._drain(request)))
+        inbox.listen(Kind.SLEEP, lambda key, request: self._spawn(key, self._sleep(request)))
+        inbox.listen(Kind.WAKE, lambda key, _: self._spawn(key, self._wake()))
         inbox.listen(Kind.METRICS, lambda key, _: self._spawn(key, self._metrics()))
+
+    def reluctance(self) -> str:
+        """Why the replica will not be put to sleep; empty: it may be."""
+        return self._sleeper.reluctance()
 
     async def drained(self, seconds: float) -> int:
         """Waits until no call runs, at most so long; returns how many still do."""
@@ -82,6 +93,9 @@ class ControlRequests:
     async def _answer(self, key: int, work: Coroutine[Any, Any, bytes]) -> None:
         try:
             self._server.reply(key, await work)
+        except WokeWrong as error:
+            self._server.refuse(key, str(error))
+            raise  # which ends the replica
         except (EngineError, BadAdapterRef) as error:
             self._server.refuse(key, str(error))
         except Exception as error:
@@ -100,8 +114,10 @@ class ControlRequests:
 
     async def _adapters(self, payload: bytes) -> bytes:
         request = inference_pb2.AdaptersRequest.FromString(payload)
-        table = self._engine.adapters
-        match request.WhichOneof("action"):
+        table, action = self._engine.adapters, request.WhichOneof("action")
+        if action in ("load", "unload") and self._presence.state is State.ASLEEP:
+            raise EngineError("the replica sleeps: it changes no adapters until it is woken")
+        match action:
             case "load":
                 await table.load(wire.adapter_of(request.load))
             case "unload":
@@ -126,6 +142,14 @@ class ControlRequests:
         return inference_pb2.MetricsReply(
             text=exposition.text(load, held, engine)
         ).SerializeToString()
+
+    async def _sleep(self, payload: bytes) -> bytes:
+        request = inference_pb2.SleepRequest.FromString(payload)
+        await self._sleeper.sleep(request.deadline_ms / 1000)
+        return inference_pb2.SleepReply().SerializeToString()
+
+    async def _wake(self) -> bytes:
+        return inference_pb2.WakeReply(wakes=await self._sleeper.wake()).SerializeToString()
 
     async def _drain(self, payload: bytes) -> bytes:
         request = inference_pb2.DrainRequest.FromString(payload)

@@ -10,7 +10,7 @@ import psutil
 
 from penstock.v1 import inference_pb2
 
-_STATES: Final = ("starting", "ready", "draining")
+_STATES: Final = ("starting", "ready", "draining", "asleep")
 
 
 @dataclass(frozen=True, slots=True)

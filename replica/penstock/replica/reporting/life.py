@@ -1,6 +1,7 @@
 """The replica's life as a table: which state follows on what happens. Pure.
 
-Nothing leads back: a replica that was told to drain while it loads is draining when it has loaded.
+Nothing leads back but a wake: a replica that was told to drain while it loads is draining when it
+has loaded.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ class State(enum.Enum):
 
     STARTING = "starting"
     READY = "ready"
+    ASLEEP = "asleep"  # from when it is told to, while the calls that it has come to their end
     DRAINING = "draining"
     STOPPED = "stopped"
 
@@ -23,6 +25,8 @@ class Happening(enum.Enum):
     """What changes that."""
 
     LOADED = "loaded"  # the engine is up and warm
+    SLEEP = "sleep"  # told to, and able to
+    WAKE = "wake"  # as it was before its sleep, and that was checked
     DRAIN = "drain"  # asked to take no more calls, or unable to answer them
     STOP = "stop"  # the server goes
 
@@ -30,19 +34,16 @@ class Happening(enum.Enum):
 _NEXT: Final[Mapping[tuple[State, Happening], State]] = {
     (State.STARTING, Happening.LOADED): State.READY,
     (State.STARTING, Happening.DRAIN): State.DRAINING,
-    (State.STARTING, Happening.STOP): State.STOPPED,
-    (State.READY, Happening.LOADED): State.READY,
+    (State.READY, Happening.SLEEP): State.ASLEEP,
     (State.READY, Happening.DRAIN): State.DRAINING,
-    (State.READY, Happening.STOP): State.STOPPED,
-    (State.DRAINING, Happening.LOADED): State.DRAINING,
-    (State.DRAINING, Happening.DRAIN): State.DRAINING,
-    (State.DRAINING, Happening.STOP): State.STOPPED,
-    (State.STOPPED, Happening.LOADED): State.STOPPED,
-    (State.STOPPED, Happening.DRAIN): State.STOPPED,
-    (State.STOPPED, Happening.STOP): State.STOPPED,
+    (State.ASLEEP, Happening.WAKE): State.READY,
+    (State.ASLEEP, Happening.DRAIN): State.DRAINING,
 }
+"""What changes the state, but for a stop, which ends each of them."""
 
 
 def after(state: State, happening: Happening) -> State:
     """The state that follows."""
-    return _NEXT[state, happening]
+    if happening is Happening.STOP:
+        return State.STOPPED
+    return _NEXT.get((state, happening), state)

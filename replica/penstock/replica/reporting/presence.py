@@ -19,6 +19,7 @@ _LEAST = 0.02  # seconds between two publications
 _ON_THE_WIRE = {
     State.STARTING: inference_pb2.REPLICA_STATE_STARTING,
     State.READY: inference_pb2.REPLICA_STATE_READY,
+    State.ASLEEP: inference_pb2.REPLICA_STATE_ASLEEP,
     State.DRAINING: inference_pb2.REPLICA_STATE_DRAINING,
     State.STOPPED: inference_pb2.REPLICA_STATE_DRAINING,  # the last that anybody hears
 }

@@ -44,6 +44,7 @@ from penstock.v1 import inference_pb2
 
 MAX_MODEL_LEN = 1 << 20
 _MOST = 1_000_000_000
+WRONG_WAKES = ("", "base", "adapter", "slow")
 _ENDPOINTS = ("/v1/chat/completions", "/v1/completions")
 
 
@@ -67,6 +68,7 @@ class SimulatedSettings:
     per_request: int = _within(0, 1, 0)  # 1: a request may override by its field "simulate"
     adapter_load_ms: int = _within(0, 3_600_000, 0)  # milliseconds that it takes to load an adapter
     fail_adapter_loads: str = ""  # share of the loads that fail, or names with commas between
+    wakes_wrong: str = ""  # after a sleep: "base", "adapter" or "slow"; for tests
 
 
 def parse_simulated(engine_args: Mapping[str, str]) -> SimulatedSettings:
@@ -79,6 +81,8 @@ def parse_simulated(engine_args: Mapping[str, str]) -> SimulatedSettings:
             raise CannotLoad(f"the simulated engine has no setting {key!r}: it knows {told}")
         values[key] = text if known[key].type == "str" else _number(known[key], text)
     share_that_fails(values.get("fail_adapter_loads", ""))
+    if (wrong := values.get("wakes_wrong", "")) not in WRONG_WAKES:
+        raise CannotLoad(f"wakes_wrong is {wrong!r}: it must be base, adapter or slow")
     return SimulatedSettings(**values)
 
 
@@ -116,6 +120,7 @@ class SimulatedEngine:
         self._asked: dict[int, asyncio.Queue[Event]] = {}
         self._death = asyncio.Event()
         self._reason = ""
+        self._asleep = False
         self._model = model
         self._model_version = _digest([model])
         self.native = _server.SimulatedEngine(self._native_values(), inbox.native)
@@ -150,6 +155,8 @@ class SimulatedEngine:
 
     async def answer(self, call: Call, sink: Sink) -> None:
         """Answers a call of this process; it takes no slot, and faults do not apply to it."""
+        if self._asleep:
+            return sink.fail(_ASLEEP)
         key = next(self._keys)
         events = self._asked[key] = asyncio.Queue()
         try:
@@ -189,6 +196,8 @@ class SimulatedEngine:
 
     async def probe(self) -> None:
         """One token; never comes from an engine that hangs."""
+        if self._asleep:
+            return
         if self._death.is_set():
             raise EngineError(self._reason)
         body = json.dumps({"prompt": "Hello", "max_tokens": 1}).encode()
@@ -206,6 +215,23 @@ class SimulatedEngine:
     def adapters(self) -> AdapterTable:
         """Its adapters."""
         return self._table
+
+    def sleepless(self) -> str:
+        """It can."""
+        return ""
+
+    async def sleep(self, level: int) -> None:
+        """Forgets its adapters' words, as one whose memory is gone; it caches no prefixes."""
+        self._asleep = True
+        for adapter in self._table.held():
+            self.native.remove_adapter(adapter.name)
+
+    async def wake(self) -> None:
+        """Answers again, wrongly where it is to."""
+        if self._settings.wakes_wrong == "slow":
+            await asyncio.Event().wait()
+        self.native.wake_wrongly(self._settings.wakes_wrong)
+        self._asleep = False
 
     async def stop(self) -> None:
         """Ends the engine's thread."""
@@ -231,6 +257,9 @@ class SimulatedEngine:
     def _die(self, _: int, reason: bytes) -> None:
         self._reason = reason.decode()
         self._death.set()
+
+
+_ASLEEP = Failed(503, "server_error", "asleep", "The simulated engine sleeps.")
 
 
 async def _pass_on(event: Event, sink: Sink) -> bool:

@@ -83,6 +83,7 @@ class VllmEngine:
         forked: ForkedEngine | None = None,
         room: AdapterRoom | None = None,
         stages: Stages | None = None,
+        sleeps: bool = False,
     ) -> None:
         self._model = model
         self._served_name = served_name
@@ -97,6 +98,8 @@ class VllmEngine:
         self._launcher: Launcher | None = None
         self._up: _Up | None = None
         self._stopping = False
+        self._sleeps = sleeps
+        self._slept_at = 0  # level of its last sleep
         self._changed: Callable[[], None] | None = None
         self._widest = 0  # rank of the adapters that it begins with
 
@@ -110,7 +113,9 @@ class VllmEngine:
         place = await asyncio.to_thread(checks.find_model, self._model)
         missing = await self._look_at_named(place)
         slots = self._room.slots_for(self._named)
-        order = Order(place, self._served_name, self._engine_args, slots, self._rank(slots))
+        order = Order(
+            place, self._served_name, self._engine_args, slots, self._rank(slots), self._sleeps
+        )
         self._launcher = Launcher(order, self._forked, self._stages)
         launched = await self._launcher.start()
         self._up = await self._open(launched)
@@ -205,6 +210,31 @@ class VllmEngine:
     def adapters(self) -> AdapterTable:
         """Its adapters."""
         return self._table
+
+    def sleepless(self) -> str:
+        """vLLM takes the order on a CPU, and only logs that it does nothing."""
+        return "vLLM's sleep is not there on a CPU" if self._running().launched.cpu else ""
+
+    async def sleep(self, level: int) -> None:
+        """Has vLLM give back its device's memory: weights into that of the machine, at level 2
+        away; what is cached is gone at either."""
+        self._slept_at = level
+        await self._running().launched.llm.sleep(level)
+
+    async def wake(self) -> None:
+        """Has vLLM take it back; what level 2 threw away is read from the model's files again."""
+        llm = self._running().launched.llm
+        try:
+            if self._slept_at > 1:
+                await llm.wake_up(["weights"])
+                await llm.collective_rpc("reload_weights")
+                await llm.wake_up(["kv_cache"])
+            else:
+                await llm.wake_up()
+            await llm.reset_prefix_cache()
+        except Exception as error:
+            self._raise_if_dead()
+            raise EngineError(f"vLLM does not wake: {causes.of_exception(error)}") from error
 
     async def stop(self) -> None:
         """Ends the engine and its processes. Calls that still run fail as by its death."""

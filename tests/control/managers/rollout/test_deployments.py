@@ -46,7 +46,9 @@ class ScriptedPlacement:
             raise self.errors.pop(0)
         return report(order.replica_id, ReplicaState.STARTING, digest=order.template_digest)
 
-    async def stop(self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta) -> None:
+    async def stop(
+        self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta, *, sleep: bool
+    ) -> None:
         self.stopped.append(replica_id)
         if self.errors:
             raise self.errors.pop(0)

@@ -40,8 +40,9 @@ def test_a_step_is_taken_exactly_if_the_table_has_it(
             advance(REPLICA_TRANSITIONS, current, to)
 
 
-def test_nothing_comes_back_from_draining() -> None:
-    assert REPLICA_TRANSITIONS[ReplicaState.DRAINING] == {ReplicaState.LOST, ReplicaState.STOPPED}
+def test_nothing_comes_back_from_draining_but_by_a_sleep() -> None:
+    after = {ReplicaState.ASLEEP, ReplicaState.LOST, ReplicaState.STOPPED}
+    assert REPLICA_TRANSITIONS[ReplicaState.DRAINING] == after
 
 
 def test_since_moves_only_with_the_state() -> None:

@@ -37,7 +37,7 @@ from penstock.control.state.tenancy.tokens import Role
 
 FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 # Of a spec: what means something to one engine alone.
-ENGINES_OWN = ("engine_args", "max_adapters", "max_adapter_rank")
+ENGINES_OWN = ("engine_args", "max_adapters", "max_adapter_rank", "sleep")
 Setting = Text | StrictBool | StrictInt | float
 
 
@@ -46,10 +46,11 @@ Setting = Text | StrictBool | StrictInt | float
     without=("name",),
     engine=(Text, {"default": "vllm"}),
     engine_args=dict[Text, Setting],
+    sleep=(Text | StrictInt, {"default": "off"}),
 )
 class SpecModel(SettingsModel):
-    """What is asked of a deployment; changes to engine, model, engine_args, max_adapters and
-    max_adapter_rank take new replicas."""
+    """What is asked of a deployment; changes to engine, model, engine_args, max_adapters,
+    max_adapter_rank and sleep take new replicas."""
 
     @model_validator(mode="before")
     @classmethod

@@ -45,6 +45,10 @@ MaxAdapters = Annotated[
 MaxAdapterRank = Annotated[
     int | None, typer.Option(min=0, help="The largest rank of an adapter; 0: the usual one.")
 ]
+Sleep = Annotated[
+    str | None,
+    typer.Option(help="What a replica that is not wanted for now does: off (it ends), 1 or 2."),
+]
 SpecFile = Annotated[
     Path | None,
     typer.Option(
@@ -75,6 +79,7 @@ def deploy(
     engine_arg: EngineArg = None,
     max_adapters: MaxAdapters = None,
     max_adapter_rank: MaxAdapterRank = None,
+    sleep: Sleep = None,
     settings: Set = None,
     file: SpecFile = None,
     only_new: OnlyNew = False,
@@ -104,6 +109,7 @@ def deploy(
         "replicas": replicas,
         "max_adapters": max_adapters,
         "max_adapter_rank": max_adapter_rank,
+        "sleep": sleep,
     }
     said = _from_file(file) | {key: value for key, value in given.items() if value is not None}
     said |= parse_settings(settings or ())

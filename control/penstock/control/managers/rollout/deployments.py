@@ -134,7 +134,7 @@ class DeploymentManager:
         if view.held or not replica or not node:
             return
         try:
-            await self._placement.stop(node.facts, replica_id, self._drain)
+            await self._placement.stop(node.facts, replica_id, self._drain, sleep=replica.to_sleep)
         except (NodeUnreachable, HoldsStill) as error:
             await self._not_obeyed(node.facts, error)
             return

@@ -34,6 +34,8 @@ from penstock.control.state.rollout.placing import replica_of
 UNREPORTED_IS_GONE = 2
 # Ready for so long, a replica's former crashes are forgiven.
 STABLE_AFTER = timedelta(minutes=2)
+# A report that its agent wrote before it obeyed an order to wake it may come later than its answer.
+ASLEEP_IS_STALE = timedelta(seconds=5)
 # Memory that other processes use of a device matters in steps of this; less wakes nobody.
 DEVICE_MEMORY_STEP = 1 << 28
 
@@ -215,8 +217,10 @@ def _fold_report(
     elif replica.evidence is Evidence.GONE and status.state is ReplicaState.READY:
         replica = replica.judged(Evidence.DOUBTED, now)  # its agent speaks for it
     new_crashes = max(status.restarts - replica.status.restarts, 0)
+    replica = replica.moved(_reported(replica, status, now), now)
     draining = replica.state is ReplicaState.DRAINING
-    replica = replica.moved(ReplicaState.DRAINING if draining else status.state_if_unasked, now)
+    if replica.state is ReplicaState.ASLEEP:  # nobody asks it whether it is there
+        replica = replica.judged(Evidence.NONE, now)
     replica = replace(
         replica,
         node=node.id,
@@ -226,15 +230,33 @@ def _fold_report(
         crashes=replica.crashes + new_crashes,
         devices=replica.devices or status.devices,
         leaving=replica.leaving if draining else "",
+        to_sleep=replica.to_sleep and draining,
+        stop_accepted=replica.stop_accepted and draining,
     )
     return _with_load_time(view.with_replica(replica), replica)
+
+
+def _reported(replica: Replica, status: ReplicaStatus, now: datetime) -> ReplicaState:
+    """The state that a report makes of it. What this head decided stands until it is obeyed."""
+    asleep = status.state is ReplicaState.ASLEEP
+    match replica.state:
+        case ReplicaState.DRAINING:
+            return ReplicaState.ASLEEP if asleep and replica.to_sleep else replica.state
+        case ReplicaState.ASLEEP if status.state is ReplicaState.DRAINING:
+            return replica.state  # written before it slept
+        case ReplicaState.PENDING if asleep:
+            return replica.state
+        case ReplicaState.STARTING if asleep and now - replica.since < ASLEEP_IS_STALE:
+            return replica.state
+        case _:
+            return status.state_if_unasked
 
 
 def _with_load_time(view: ClusterView, replica: Replica) -> ClusterView:
     """The deployment learns how long its replicas load; a tenth more or less is no news."""
     deployment, status = view.owner(replica), replica.status
     took = status.ready_at_ms - status.started_at_ms
-    if deployment is None or status.state is not ReplicaState.READY or took <= 0:
+    if deployment is None or status.state is not ReplicaState.READY or took <= 0 or status.wakes:
         return view
     if not status.started_at_ms or abs(took - deployment.load_ms) * 10 <= deployment.load_ms:
         return view
@@ -255,7 +277,7 @@ def _fold_absence(
     unreported = replica.unreported + 1
     if unreported < UNREPORTED_IS_GONE:
         return view.with_replica(replace(replica, unreported=unreported))
-    if replica.state is ReplicaState.DRAINING:
+    if replica.state in (ReplicaState.DRAINING, ReplicaState.ASLEEP):
         return view.without_replica(replica.id)
     why = f"the agent of {replica.node} does not know it"
     return view.with_replica(replace(replica.moved(ReplicaState.LOST, now), leaving=why))

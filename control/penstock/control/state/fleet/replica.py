@@ -16,6 +16,10 @@ ReplicaId = NewType("ReplicaId", str)
 NodeId = NewType("NodeId", str)
 
 
+WOKE_WRONG = 75
+"""The exit code of one that did not wake as it had gone to sleep."""
+
+
 class ReplicaState(StrEnum):
     """Where a replica is in its life, as far as the head knows."""
 
@@ -25,6 +29,7 @@ class ReplicaState(StrEnum):
     BACKOFF = "backoff"  # ended by itself; its agent starts it again
     FAILED = "failed"  # its agent gave up: last_error says why
     DRAINING = "draining"  # this head decided so: no new requests, stops when the old are done
+    ASLEEP = "asleep"  # drained; its accelerators are free for others, until it is woken
     LOST = "lost"  # gone with its node, or unknown to its agent
     STOPPED = "stopped"  # ended as asked; about to leave the view
 
@@ -58,15 +63,17 @@ class NodeIntent(StrEnum):
 
 
 _R = ReplicaState
+_SEEN = frozenset({_R.STARTING, _R.READY, _R.BACKOFF, _R.FAILED, _R.ASLEEP})
 # An agent reports about once a second, so steps in between may go unseen.
 REPLICA_TRANSITIONS: Mapping[ReplicaState, frozenset[ReplicaState]] = {
     _R.PENDING: frozenset({_R.STARTING, _R.READY, _R.BACKOFF, _R.FAILED, _R.DRAINING, _R.LOST}),
-    _R.STARTING: frozenset({_R.READY, _R.BACKOFF, _R.FAILED, _R.DRAINING, _R.LOST, _R.STOPPED}),
-    _R.READY: frozenset({_R.STARTING, _R.BACKOFF, _R.FAILED, _R.DRAINING, _R.LOST, _R.STOPPED}),
-    _R.BACKOFF: frozenset({_R.STARTING, _R.READY, _R.FAILED, _R.DRAINING, _R.LOST, _R.STOPPED}),
-    _R.FAILED: frozenset({_R.STARTING, _R.READY, _R.BACKOFF, _R.DRAINING, _R.LOST, _R.STOPPED}),
-    _R.DRAINING: frozenset({_R.LOST, _R.STOPPED}),
-    _R.LOST: frozenset({_R.STARTING, _R.READY, _R.BACKOFF, _R.FAILED, _R.DRAINING, _R.STOPPED}),
+    _R.STARTING: _SEEN | {_R.DRAINING, _R.LOST, _R.STOPPED},
+    _R.READY: _SEEN | {_R.DRAINING, _R.LOST, _R.STOPPED},
+    _R.BACKOFF: _SEEN | {_R.DRAINING, _R.LOST, _R.STOPPED},
+    _R.FAILED: _SEEN | {_R.DRAINING, _R.LOST, _R.STOPPED},
+    _R.DRAINING: frozenset({_R.ASLEEP, _R.LOST, _R.STOPPED}),
+    _R.ASLEEP: _SEEN | {_R.PENDING, _R.DRAINING, _R.LOST, _R.STOPPED},
+    _R.LOST: _SEEN | {_R.DRAINING, _R.STOPPED},
     _R.STOPPED: frozenset(),
 }
 
@@ -179,6 +186,8 @@ class ReplicaStatus:
     ready_at_ms: int = 0
     own_token: bool = False  # it lets callers in by a token of its own; see `ReplicaAddress`
     start: ReplicaStart = ReplicaStart()
+    wakes: int = 0  # times that the running process was woken
+    wake_ms: int = 0  # milliseconds that the last of these took
 
     @property
     def where(self) -> ReplicaAddress:
@@ -219,6 +228,7 @@ class Replica:
     stop_accepted: bool = False  # its agent has taken the order to stop it
     instance: str = ""  # of the agent that reported it last
     leaving: str = ""  # why this head lets it go; empty: it does not
+    to_sleep: bool = False  # it drains towards its sleep, not towards its end
 
     @property
     def is_as_ordered(self) -> bool:

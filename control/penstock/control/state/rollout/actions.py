@@ -19,12 +19,20 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Wake:
+    """Have a replica that sleeps serve again."""
+
+    replica_id: ReplicaId
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Send a replica nothing new from now on; it will be stopped."""
 
     replica_id: ReplicaId
     reason: str
     trouble: str = ""  # what the deployment's status says from now on; empty: nothing went wrong
+    to_sleep: bool = False  # it will be put to sleep, not ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +67,19 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Ask the agent of a pending replica to start it."""
+    """Ask the agent of a pending replica to start it, or to wake it."""
 
     replica_id: ReplicaId
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Ask the agent of a draining replica to stop it."""
+    """Ask the agent of a draining replica to stop it, or to put it to sleep."""
 
     replica_id: ReplicaId
 
 
-Decision = Place | Drain | Abandon | Settle | Confirm | GiveUp  # changes the view
+Decision = Place | Wake | Drain | Abandon | Settle | Confirm | GiveUp  # changes the view
 Call = Start | Stop  # asks an agent
 Action = Decision | Call
 
@@ -81,6 +89,8 @@ def described(decision: Decision) -> str:
     match decision:
         case Place(deployment, node):
             return f"place {deployment} on {node}"
+        case Wake(replica_id):
+            return f"wake {replica_id}"
         case Drain(replica_id, reason):
             return f"drain {replica_id}: {reason}"
         case Abandon(replica_id, trouble):

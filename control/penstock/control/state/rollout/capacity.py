@@ -16,8 +16,11 @@ from penstock.control.state.fleet.replica import (
     NodeId,
     NodeIntent,
     NodeState,
+    Replica,
     ReplicaState,
 )
+from penstock.control.state.fleet.serving import is_current
+from penstock.control.state.rollout.actions import Place, Wake
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.engine_args import runs_model_code
 from penstock.control.state.rollout.template import Template
@@ -40,8 +43,11 @@ class Capacity:
         self._open = sorted((n for n in view.nodes.values() if takes_more(n)), key=lambda n: n.id)
         self._load: Counter[NodeId] = Counter()
         self._held: defaultdict[NodeId, set[str]] = defaultdict(set)
+        self._asleep: list[Replica] = []
         for replica in view.replicas.values():
-            if replica.state is not ReplicaState.LOST:
+            if replica.state is ReplicaState.ASLEEP:  # it has what nobody else has when it wakes
+                self._asleep.append(replica)
+            elif replica.state is not ReplicaState.LOST:
                 self._load[replica.node] += 1
                 self._held[replica.node] |= {*replica.devices, *replica.status.devices}
 
@@ -59,6 +65,30 @@ class Capacity:
             return None
         node = min(fits, key=lambda n: (n.id in avoid, self._load[n.id], n.id))
         return node.id, self._free(node, template) or ()
+
+    def one_more(
+        self, deployment: Deployment, avoid: Collection[NodeId] = ()
+    ) -> Place | Wake | None:
+        """The next replica of it, which takes its room: one that sleeps on devices that are free,
+        else one that finds room."""
+        sleepers = [r for r in self._asleep if is_current(deployment, r) and self._may_wake(r)]
+        if sleepers:
+            replica = max(sleepers, key=lambda r: (r.since, r.id))
+            self._asleep.remove(replica)
+            self.take(replica.node, replica.devices)
+            return Wake(replica.id)
+        if found := self.find(deployment, avoid):
+            self.take(*found)
+            return Place(deployment.spec.name, *found)
+        return None
+
+    def _may_wake(self, replica: Replica) -> bool:
+        """Whether the devices that its process sees are there, and given to nobody. What memory of
+        them others use is not asked: some of it is its own."""
+        node = next((n for n in self._open if n.id == replica.node), None)
+        usable = {d.uuid for d in node.facts.resources.usable} if node else set()
+        devices = {*replica.devices, *replica.status.devices}
+        return bool(node) and devices <= usable - self._held[replica.node]
 
     def take(self, node_id: NodeId, devices: Collection[str]) -> None:
         """A replica was placed there."""

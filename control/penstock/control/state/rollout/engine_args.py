@@ -56,8 +56,9 @@ SIMULATED_ARGS = (
     "kv_blocks",
     "adapter_load_ms",
     "fail_adapter_loads",
+    "wakes_wrong",
 )
-SIMULATED_TEXTS = ("fail_adapter_loads",)
+SIMULATED_TEXTS = ("fail_adapter_loads", "wakes_wrong")
 """Of these, what may be other than a number."""
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from penstock.control.declared.fields import flat
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.events import Event, EventKind, Reason
-from penstock.control.state.fleet.replica import Replica, ReplicaState
+from penstock.control.state.fleet.replica import WOKE_WRONG, Replica, ReplicaState
 from penstock.control.state.rollout.deployment import Deployment, DeploymentSpec
 from penstock.control.state.rollout.failing import CRASH_LOOP
 from penstock.control.state.rollout.revision import Revision, RevisionState
 
 Told = tuple[Reason, str]
-MAKES = {"engine", "model", "engine_args", "max_adapters", "max_adapter_rank"}
+MAKES = {"engine", "model", "engine_args", "max_adapters", "max_adapter_rank", "sleep"}
 
 
 def of_deployment(
@@ -102,8 +102,9 @@ def of_replica(
     """One that changed, came or went; `view`: as it is now."""
     if now is None:
         if was and was.state is not ReplicaState.LOST:  # that was told
-            stopped = Reason.REPLICA_STOPPED
-            yield Event(EventKind.REPLICA, name, stopped, f"{name} has ended", at, was.deployment)
+            why = f": {was.status.last_error}" if was.to_sleep and was.status.last_error else ""
+            text, stopped = f"{name} has ended{why}", Reason.REPLICA_STOPPED
+            yield Event(EventKind.REPLICA, name, stopped, text, at, was.deployment)
         return
     for reason, text in _life(view, was, now):
         yield Event(EventKind.REPLICA, name, reason, f"{name} {text}", at, now.deployment)
@@ -123,17 +124,27 @@ def _life(view: ClusterView, was: Replica | None, now: Replica) -> Iterator[Told
     ends = now.crashes > (was.crashes if was else 0) and now.state is not ReplicaState.DRAINING
     if ends and now.crashes >= CRASH_LOOP:
         yield Reason.REPLICA_CRASH_LOOPING, f"ends again and again: {_error(now)}"
+    elif ends and now.status.exit_code == WOKE_WRONG:
+        yield Reason.REPLICA_WOKE_WRONG, f"is ended, and started again: {_error(now)}"
     elif ends:
         yield Reason.REPLICA_ENDED, f"ended by itself, and is started again: {_error(now)}"
     if was and was.state is now.state:
         return
     match now.state:
         case ReplicaState.READY:
-            yield Reason.REPLICA_READY, f"is ready on node {now.node}"
+            woke = was and now.status.wakes > was.status.wakes
+            how = f", woken within {now.status.wake_ms} ms" if woke else ""
+            yield Reason.REPLICA_READY, f"is ready on node {now.node}{how}"
+        case ReplicaState.ASLEEP:
+            yield Reason.REPLICA_ASLEEP, f"sleeps on node {now.node}"
+        case ReplicaState.PENDING if was:
+            yield Reason.REPLICA_WAKING, f"is woken on node {now.node}"
         case ReplicaState.FAILED:
             yield Reason.REPLICA_FAILED, f"failed: {_error(now)}"
         case ReplicaState.DRAINING:
-            yield Reason.REPLICA_DRAINING, f"drains: {now.leaving or 'no reason is kept'}"
+            end = ", to go to sleep" if now.to_sleep else ""
+            why = now.leaving or "no reason is kept"
+            yield Reason.REPLICA_DRAINING, f"drains{end}: {why}"
         case ReplicaState.LOST:
             yield Reason.REPLICA_LOST, f"is lost: {now.leaving or 'no reason is kept'}"
 

@@ -24,6 +24,7 @@ from penstock.control.state.rollout.actions import (
     GiveUp,
     Place,
     Settle,
+    Wake,
 )
 from penstock.control.state.rollout.deployment import (
     Deployment,
@@ -42,6 +43,8 @@ def applied(
         match decision:
             case Place(deployment):
                 view = placed(view, decision, ReplicaId(f"{deployment}-{new_id()}"), now)
+            case Wake():
+                view = woken(view, decision, now)
             case Drain():
                 view = draining(view, decision, now)
             case Abandon():
@@ -74,6 +77,16 @@ def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetim
     return view.with_replica(replace(replica, tries=deployment.tries))
 
 
+def woken(view: ClusterView, action: Wake, now: datetime) -> ClusterView:
+    """The replica is given to its node once more, on the devices that it has."""
+    replica = view.replicas.get(action.replica_id)
+    deployment = replica and view.owner(replica)
+    if not replica or not deployment or replica.state is not ReplicaState.ASLEEP:
+        return view
+    replica = replace(replica.moved(ReplicaState.PENDING, now), tries=deployment.tries)
+    return view.with_replica(replica)
+
+
 def replica_of(status: ReplicaStatus, node: NodeId, now: datetime) -> Replica:
     """A replica that is exactly what this status says."""
     own = {"id": status.replica_id, "status": status, "node": node}
@@ -83,10 +96,11 @@ def replica_of(status: ReplicaStatus, node: NodeId, now: datetime) -> Replica:
 def draining(view: ClusterView, action: Drain, now: datetime) -> ClusterView:
     """The replica gets no new requests from now on; its deployment remembers any trouble."""
     replica = view.replicas.get(action.replica_id)
-    if replica is None or replica.state not in LIVE:
+    if replica is None or replica.state not in LIVE | {ReplicaState.ASLEEP}:
         return view
     why = action.trouble or action.reason
-    view = view.with_replica(replace(replica.moved(ReplicaState.DRAINING, now), leaving=why))
+    drained = replica.moved(ReplicaState.DRAINING, now)
+    view = view.with_replica(replace(drained, leaving=why, to_sleep=action.to_sleep))
     return _with_trouble(view, replica, action.trouble)
 
 

@@ -15,7 +15,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
-from penstock.control.state.fleet.replica import LIVE, NodeId, NodeState, Replica, ReplicaState
+from penstock.control.state.fleet.replica import (
+    LIVE,
+    NodeId,
+    NodeIntent,
+    NodeState,
+    Replica,
+    ReplicaState,
+)
 from penstock.control.state.fleet.serving import SOUND, is_current, proven, serving
 from penstock.control.state.rollout.actions import (
     Abandon,
@@ -25,7 +32,6 @@ from penstock.control.state.rollout.actions import (
     Decision,
     Drain,
     GiveUp,
-    Place,
     Settle,
     Start,
     Stop,
@@ -34,6 +40,9 @@ from penstock.control.state.rollout.capacity import Capacity, takes_more
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.failing import CRASH_LOOP, cause_of_failure
 from penstock.control.state.rollout.replacing import Deadlines, Fleet, outgoing, replacements
+
+# Of one deployment: each keeps a process, and at level 1 its weights, in its machine's memory.
+MOST_SLEEPERS = 4
 
 
 def plan(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Action]:
@@ -56,7 +65,7 @@ def decisions(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[De
         found += _given_up(view, deployment, capacity, now, deadlines)
         found += _confirmed(view, deployment, capacity, now)
         found += _converge(view, deployment, capacity, now, deadlines)
-    return found + list(_abandoned(view))
+    return [*found, *_abandoned(view), *_out_of_bed(view)]
 
 
 def calls(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Call]:
@@ -78,7 +87,7 @@ def calls(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[Call]:
 
 def _is_as_desired(view: ClusterView, deployment: Deployment) -> bool:
     """Whether there is nothing to decide, as with nearly all of a large fleet."""
-    replicas = list(view.replicas_for(deployment))
+    replicas = [r for r in view.replicas_for(deployment) if r.state is not ReplicaState.ASLEEP]
     if _is_unsettled(deployment) or len(replicas) != deployment.spec.replicas:
         return False
     return all(
@@ -104,16 +113,15 @@ def _converge(
     fleet = _fleet(view, deployment, served, now, deadlines)
     stopped = deployment.paused and deployment.target is not deployment.revision
     surge = deployment.spec.rollout.update.max_surge if stopped and wanted else 0
-    yield from _drain_surplus(fleet, capacity, surge)
+    yield from _drain_surplus(fleet, capacity, surge, _beds(view, deployment))
     avoid = _troubled_nodes(view, deployment)
     if fleet.old:
         yield from replacements(deployment, fleet, capacity, avoid, now, deadlines)
         return
     for _ in range(wanted - len(fleet.current)):
-        if not (found := capacity.find(deployment, avoid)):
+        if not (found := capacity.one_more(deployment, avoid)):
             break
-        capacity.take(*found)
-        yield Place(name, *found)
+        yield found
     if deployment.trouble and len(fleet.current) == wanted == len(served):
         yield Settle(name)
 
@@ -169,14 +177,17 @@ def _confirmed(
         yield Confirm(deployment.spec.name)
 
 
-def _drain_surplus(fleet: Fleet, capacity: Capacity, surge: int) -> Iterator[Drain]:
+def _drain_surplus(fleet: Fleet, capacity: Capacity, surge: int, beds: int) -> Iterator[Drain]:
     """Those that do not serve go first, then those on the fullest nodes, then the youngest.
-    `surge`: how many may be there beyond what is wanted, of a rollout that is paused."""
+    `surge`: how many may be there beyond what is wanted, of a rollout that is paused; `beds`: how
+    many of those that serve may sleep in place of ending."""
     surplus = len(fleet.current) - fleet.wanted - surge
     order = sorted(fleet.current, key=lambda r: r.assigned_at, reverse=True)
     order.sort(key=lambda r: (r.id in fleet.served, -capacity.load(r.node)))
     for replica in order[: max(surplus, 0)]:
-        yield Drain(replica.id, "more than wanted")
+        to_sleep = replica.id in fleet.served and beds > 0
+        beds -= to_sleep
+        yield Drain(replica.id, "more than wanted", to_sleep=to_sleep)
 
 
 def _given_up(
@@ -244,6 +255,29 @@ def _drains_unasked(replica: Replica) -> bool:
     """Whether it takes no requests, without this head having asked for it."""
     said = replica.status.state is ReplicaState.DRAINING
     return said and replica.state is ReplicaState.STARTING
+
+
+def _beds(view: ClusterView, deployment: Deployment) -> int:
+    """How many replicas more may go to sleep."""
+    if not deployment.target.template.sleep.level:
+        return 0
+    asleep = (r.state is ReplicaState.ASLEEP or r.to_sleep for r in view.replicas_for(deployment))
+    return max(MOST_SLEEPERS - sum(asleep), 0)
+
+
+def _out_of_bed(view: ClusterView) -> Iterator[Drain]:
+    """Replicas that sleep, and will never be woken."""
+    for _, replica in sorted(view.replicas.items()):
+        owner, node = view.owner(replica), view.nodes.get(replica.node)
+        departed = view.departed.get(replica.deployment_uid)
+        if replica.state is not ReplicaState.ASLEEP:
+            continue
+        if owner is None and departed and departed.collected:
+            yield Drain(replica.id, "its deployment is deleted")
+        elif owner is not None and not is_current(owner, replica):
+            yield Drain(replica.id, "asleep, and of an older template")
+        elif node and (node.draining or node.intent is NodeIntent.LEAVING):
+            yield Drain(replica.id, f"asleep, and its node {node.id} is to be empty")
 
 
 def _abandoned(view: ClusterView) -> Iterator[Drain]:

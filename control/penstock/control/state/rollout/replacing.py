@@ -23,7 +23,7 @@ from penstock.control.state.fleet.replica import (
     ReplicaState,
 )
 from penstock.control.state.fleet.serving import is_current, proven
-from penstock.control.state.rollout.actions import Decision, Drain, Place
+from penstock.control.state.rollout.actions import Decision, Drain, Place, Wake
 from penstock.control.state.rollout.capacity import Capacity
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.failing import is_hopeless
@@ -128,15 +128,14 @@ def _placed(
     capacity: Capacity,
     avoid: Collection[NodeId],
     surge: int,
-) -> Iterator[Place]:
+) -> Iterator[Place | Wake]:
     """As many as may run beside the others, and load at once."""
     running = len(fleet.current) + len(fleet.old) + fleet.stopping
     more = fleet.wanted + surge - running
     for _ in range(min(more, max(surge, 1) - _loading(fleet), fleet.wanted - len(fleet.current))):
-        if not (found := capacity.find(deployment, avoid)):
+        if not (found := capacity.one_more(deployment, avoid)):
             return
-        capacity.take(*found)
-        yield Place(deployment.spec.name, *found)
+        yield found
 
 
 def _loading(fleet: Fleet) -> int:

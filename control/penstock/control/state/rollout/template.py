@@ -6,10 +6,11 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 
 from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.lora_config import LARGEST_RANK
-from penstock.control.declared.fields import PAIRS, check, said, setting
+from penstock.control.declared.fields import PAIRS, Form, check, chosen, said, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.providers.settings import MANAGED, calls_tools
 
@@ -20,8 +21,24 @@ USUAL_ADAPTERS = 4
 USUAL_RANK = 16
 """The largest rank of an engine that was told how many adapters, and not how large."""
 
-_LATER = ("max_adapters", "max_adapter_rank")
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+
+
+class Sleep(StrEnum):
+    """What a replica that is not wanted for now does in place of ending."""
+
+    OFF = "off"  # it ends
+    WEIGHTS_IN_MEMORY = "1"  # its weights wait in its machine's memory
+    NOTHING_KEPT = "2"  # they are read again when it is woken
+
+    @property
+    def level(self) -> int:
+        """As vLLM counts; 0: off."""
+        return 0 if self is Sleep.OFF else int(self)
+
+
+SLEEPERS = ("vllm", "simulated")
+"""Engines that can sleep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +73,13 @@ class Template:
     max_adapter_rank: int = setting(
         "0: none, or the usual one by max_adapters", 0, ge=0, le=LARGEST_RANK
     )
+    sleep: Sleep = setting(
+        "what becomes of a replica that is not wanted for now, of the engines vllm and simulated:"
+        " off: it ends; 1: it sleeps, its weights in the machine's memory; 2: without them",
+        Sleep.OFF,
+        form=Form(str, lambda said: chosen(Sleep, "sleep", str(said), InvalidSpec)),
+        examples=("1",),
+    )
 
     @property
     def adapter_slots(self) -> int:
@@ -86,7 +110,8 @@ class Template:
 def template_digest(template: Template) -> str:
     """SHA-256 over the canonical JSON of a template, hex. What came into it later counts only where
     it is set, and what has left it as empty, so that a new head takes no new replicas."""
-    said = {key: value for key, value in asdict(template).items() if value or key not in _LATER}
+    unset = ("max_adapters", 0), ("max_adapter_rank", 0), ("sleep", Sleep.OFF)
+    said = {key: value for key, value in asdict(template).items() if (key, value) not in unset}
     text = json.dumps({**said, "adapters": []}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -110,4 +135,6 @@ def check_template(template: Template) -> None:
             f"the engine {template.engine} takes no adapters: leave out max_adapters and"
             " max_adapter_rank"
         )
+    if template.sleep is not Sleep.OFF and template.engine not in SLEEPERS:
+        raise InvalidSpec(f"the engine {template.engine} cannot sleep: leave out sleep")
     check(template, InvalidSpec)

@@ -253,6 +253,8 @@ KNOWN = (
     "shutdown_timeout",
     "skip_mm_profiling",
     "skip_tokenizer_init",
+    "sleep_cycles",
+    "sleep_growth_percent",
     "sleep_mode_offload_cudagraph",
     "sleep_preserve_parameter_names",
     "sparse_indexer_topk_backend",

@@ -78,6 +78,7 @@ class ReplicaRoute:
     deployment_uid: str
     template_digest: str
     own_token: bool  # that it lets callers in by
+    wakes: int = 0  # of its process: after each its prefix cache is empty
 
 
 @dataclass(frozen=True, slots=True)

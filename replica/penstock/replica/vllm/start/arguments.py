@@ -135,6 +135,7 @@ class Circumstances:
     longest: int = 0
     writes: bool = False
     brought: Mapping[str, str] = field(default_factory=dict)
+    sleeps: bool = False  # it is to be put to sleep at times
 
 
 def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
@@ -190,6 +191,8 @@ def defaults(
         chosen |= _cpu_defaults(circumstances, given, own)
     if circumstances.adapter_slots or given.get("enable_lora") == "true":
         chosen |= _lora_defaults(circumstances)
+    if circumstances.sleeps and not circumstances.cpu:
+        chosen["enable_sleep_mode"] = "true"
     return chosen | dict(circumstances.brought)
 
 

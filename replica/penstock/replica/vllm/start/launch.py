@@ -52,6 +52,7 @@ class Order:
     engine_args: Mapping[str, str]
     adapter_slots: int = 0  # 0: none, unless `engine_args` has enable_lora
     adapter_rank: int = 0  # 0: vLLM's default
+    sleeps: bool = False  # it is to be put to sleep at times
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +187,7 @@ class Launcher:
             checks.longest_context(order.place),
             checks.writes_text(order.place),
             shipped_args(order.place.name),
+            order.sleeps,
         )
         words = command_line(order.engine_args, options_of(parser), circumstances)
         fixed = ["--model", order.place.argument, "--served-model-name", order.served_name]

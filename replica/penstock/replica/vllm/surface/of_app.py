@@ -28,6 +28,10 @@ OF_APP: Final = (
             "vllm.v1.engine.async_llm:AsyncLLM.get_supported_tasks()",
             "vllm.v1.engine.async_llm:AsyncLLM.reset_mm_cache()",
             "vllm.v1.engine.async_llm:AsyncLLM.is_sleeping()",
+            "vllm.v1.engine.async_llm:AsyncLLM.sleep(level)",
+            "vllm.v1.engine.async_llm:AsyncLLM.wake_up(tags)",
+            "vllm.v1.engine.async_llm:AsyncLLM.reset_prefix_cache()",
+            "vllm.v1.engine.async_llm:AsyncLLM.collective_rpc(method)",
         ),
         ("serving/app.py", "endpoints.py", "serving/handlers.py", "engine.py"),
         "vLLM's own app answers in this process, without a socket; its error handlers tell "
