@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from penstock.control.declared.messages import message_of
 from penstock.control.errors import Code, PenstockError
-from penstock.control.state.fleet.replica import ReplicaAddress, ReplicaStart
+from penstock.control.state.fleet.replica import ReplicaAddress, ReplicaStart, StartStage
 from penstock.v1 import inference_pb2, nodes_pb2
 
 
@@ -117,6 +117,17 @@ class ReplicaRecord:
         return frozenset(filter(None, (*told, *wanted)))
 
 
+def identity(spec: nodes_pb2.ReplicaSpec) -> tuple[str, str, str]:
+    """What tells whether two orders are for the same replica."""
+    return (spec.deployment, spec.deployment_uid, spec.template_digest)
+
+
+def made_for(spec: nodes_pb2.ReplicaSpec) -> str:
+    """What an order is for, for a person."""
+    uid, digest = spec.deployment_uid or "none", spec.template_digest[:12] or "none"
+    return f"deployment {spec.deployment} (uid {uid}, template {digest})"
+
+
 NO_PROCESS: Mapping[str, Any] = MappingProxyType(
     {
         "pid": 0,
@@ -129,6 +140,26 @@ NO_PROCESS: Mapping[str, Any] = MappingProxyType(
     }
 )
 """What a record says while nothing of the replica runs."""
+
+
+def as_registered(
+    record: ReplicaRecord, call: nodes_pb2.RegisterReplicaRequest
+) -> Mapping[str, Any]:
+    """What a record says anew once its process has told this; what it left out stays."""
+    stages = tuple(StartStage(each.name, each.ms) for each in call.stages)
+    return {
+        "start": replace(record.start, stages=stages or record.start.stages),
+        "address": call.address,
+        "max_model_len": call.max_model_len or record.max_model_len,
+        "capacity": call.capacity or record.capacity,
+        "endpoints": tuple(call.endpoints) or record.endpoints,
+        "adapters": tuple(HeldAdapter(a.name, a.digest) for a in call.adapters),
+        "failed_adapters": tuple(
+            AdapterFailure(f.name, f.digest, f.reason) for f in call.failed_adapters
+        ),
+        "adapter_slots": call.adapter_slots or record.adapter_slots,
+        "max_adapter_rank": call.max_adapter_rank or record.max_adapter_rank,
+    }
 
 
 def to_status(record: ReplicaRecord, log_path: Path) -> nodes_pb2.ReplicaStatus:

@@ -6,10 +6,11 @@ before the usual pauses begin: it may be the pool's fault, and then nobody has t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 
+from penstock.control.errors import LaunchFailed
 from penstock.control.node_agent.dependencies import SupervisorDependencies
 from penstock.control.node_agent.warm_dependencies import StartOrder
 from penstock.control.node_agent.warm_pool import Cold
@@ -18,6 +19,11 @@ from penstock.control.supervision.process import Process
 from penstock.v1 import nodes_pb2
 
 Runs = Callable[[Process, ReplicaStart], None]
+Pause = Callable[[timedelta], Awaitable[bool]]  # false: the replica is to be stopped
+
+
+class NoRoom(LaunchFailed):
+    """A replica was not started, since the node has no memory for it."""
 
 
 class ReplicaStarts:
@@ -31,8 +37,10 @@ class ReplicaStarts:
         self._cold_because = ""  # the next one is; empty: the pool is asked
         self._forgiven = False  # a claim has come to nothing since the replica was last ready
 
-    async def start(self, spec: nodes_pb2.ReplicaSpec, runs: Runs) -> Process:
-        """Starts a process, of which `runs` hears before it can register. Raises LaunchFailed."""
+    async def start(self, spec: nodes_pb2.ReplicaSpec, runs: Runs, pause: Pause) -> Process:
+        """Starts a process, of which `runs` hears before it can register. Raises LaunchFailed, as
+        `NoRoom` where the node has no memory for it and gets none in a while."""
+        await self._find_room(spec, pause)
         needs, because = self._needs, self._cold_because
         self._cold_because, self._began = "", needs.clock.monotonic()
         order = StartOrder(
@@ -49,6 +57,16 @@ class ReplicaStarts:
         process = await needs.launcher.start(order.argv, log_path=self._log_path, env=order.env)
         runs(process, ReplicaStart(StartKind.COLD, claimed.reason))
         return process
+
+    async def _find_room(self, spec: nodes_pb2.ReplicaSpec, pause: Pause) -> None:
+        timings = self._needs.timings
+        for look in range(timings.room_looks):
+            if look and not await pause(timings.room_again_after):
+                break
+            refusal = await self._needs.room.refusal(spec)
+            if not refusal:
+                return
+        raise NoRoom(refusal)
 
     @property
     def registers_within(self) -> float | None:

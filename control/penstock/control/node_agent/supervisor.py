@@ -22,13 +22,14 @@ from penstock.control.node_agent.kept_adapters import KeepForwarder, remembered
 from penstock.control.node_agent.nap import Nap
 from penstock.control.node_agent.replica_record import (
     NO_PROCESS,
-    AdapterFailure,
-    HeldAdapter,
     Phase,
     ReplicaRecord,
+    as_registered,
+    identity,
+    made_for,
 )
-from penstock.control.node_agent.replica_starts import ReplicaStarts
-from penstock.control.state.fleet.replica import ReplicaStart, StartStage
+from penstock.control.node_agent.replica_starts import NoRoom, ReplicaStarts
+from penstock.control.state.fleet.replica import ReplicaStart
 from penstock.control.supervision.process import Process
 from penstock.control.supervision.restart_policy import (
     CANNOT_LOAD,
@@ -44,22 +45,8 @@ from penstock.v1 import inference_pb2, nodes_pb2
 log = logging.getLogger(__name__)
 
 
-class NoRoom(LaunchFailed):
-    """A replica was not started, since the node has no memory for it."""
-
-
 NEVER_READY = timedelta(0)
 NO_DRAIN = timedelta(0)
-
-
-def identity(spec: nodes_pb2.ReplicaSpec) -> tuple[str, str, str]:
-    """What tells whether two orders are for the same replica."""
-    return (spec.deployment, spec.deployment_uid, spec.template_digest)
-
-
-def _words(spec: nodes_pb2.ReplicaSpec) -> str:
-    uid, digest = spec.deployment_uid or "none", spec.template_digest[:12] or "none"
-    return f"deployment {spec.deployment} (uid {uid}, template {digest})"
 
 
 class ReplicaSupervisor:
@@ -111,8 +98,8 @@ class ReplicaSupervisor:
         ours = self._record.spec
         if identity(spec) != identity(ours):
             raise InvalidInput(
-                f"replica {self._id} runs here for {_words(ours)}, not for {_words(spec)}: stop it"
-                " first, or choose another id"
+                f"replica {self._id} runs here for {made_for(ours)}, not for {made_for(spec)}: stop"
+                " it first, or choose another id"
             )
 
     def stop(self, drain: timedelta, *, sleep: bool = False) -> None:
@@ -139,21 +126,7 @@ class ReplicaSupervisor:
                 f"replica {call.replica_id} is process {self._record.pid}, not {call.pid}: stop",
                 Code.UNKNOWN_REPLICA,
             )
-        stages = tuple(StartStage(each.name, each.ms) for each in call.stages)
-        self._become(
-            self._record.phase,
-            start=replace(self._record.start, stages=stages or self._record.start.stages),
-            address=call.address,
-            max_model_len=call.max_model_len or self._record.max_model_len,
-            capacity=call.capacity or self._record.capacity,
-            endpoints=tuple(call.endpoints) or self._record.endpoints,
-            adapters=tuple(HeldAdapter(a.name, a.digest) for a in call.adapters),
-            failed_adapters=tuple(
-                AdapterFailure(f.name, f.digest, f.reason) for f in call.failed_adapters
-            ),
-            adapter_slots=call.adapter_slots or self._record.adapter_slots,
-            max_adapter_rank=call.max_adapter_rank or self._record.max_adapter_rank,
-        )
+        self._become(self._record.phase, **as_registered(self._record, call))
         self._registered.set()
         self._spoke.set()
 
@@ -171,8 +144,7 @@ class ReplicaSupervisor:
         if self._unlogged and self._unlogged != unlogged:
             log.warning("replica %s: %s", self._id, self._unlogged)
         self._become(Phase.STARTING, **NO_PROCESS, next_start=None, ready_at=None)
-        await self._find_room(self._record.spec)
-        return await self._starts.start(self._record.spec, self._runs)
+        return await self._starts.start(self._record.spec, self._runs, self.pause)
 
     def _runs(self, process: Process, start: ReplicaStart) -> None:
         """Written down before the process can register, and before anything else is awaited."""
@@ -186,17 +158,6 @@ class ReplicaSupervisor:
         )
         why = f" ({start.reason})" if start.reason else ""
         log.info("replica %s started %s as process %d%s", self._id, start.kind, process.pid, why)
-
-    async def _find_room(self, spec: nodes_pb2.ReplicaSpec) -> None:
-        """Raises `NoRoom` where the node has no memory for it, and gets none in a while."""
-        timings = self._needs.timings
-        for look in range(timings.room_looks):
-            if look and not await self.pause(timings.room_again_after):
-                break
-            refusal = await self._needs.room.refusal(spec)
-            if not refusal:
-                return
-        raise NoRoom(refusal)
 
     async def accompany(self, process: Process) -> int | None:
         """Stays with a process until it has ended, and nothing of it is left."""
