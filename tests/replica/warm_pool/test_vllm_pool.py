@@ -77,9 +77,10 @@ def _answers(address: str, adapter: str = "") -> tuple[str, str, list[Any]]:
                 adapter=adapter,
             )
             events = list(stub.Call(request, timeout=60))
-            assert events[-1].HasField("finished")
+            version = events[-1].finished.model_version
+            assert version
             choices += json.loads(answer_of(events))["choices"]
-    return load.config_hash, load.model_version, choices
+    return load.config_hash, version, choices
 
 
 def _program(pid: int) -> str:
