@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from penstock.replica.warm_pool.channel import Channel
 
-WITHIN = 60.0  # seconds that anything may take that is waited for
+WITHIN = 240.0  # seconds that anything may take that is waited for
 
 
 def command(*words: str) -> list[str]:
     """The command line that a cold start of a replica would have."""
     return [sys.executable, "-m", "penstock.replica", *words]
+
+
+def gone(pid: int) -> bool:
+    """Whether a process runs no more."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    return True
+
+
+def await_gone(pids: Iterable[int], within: float = 20) -> None:
+    """Returns once none of them runs; fails if one runs on."""
+    deadline = time.monotonic() + within
+    while left := [pid for pid in pids if not gone(pid)]:
+        assert time.monotonic() < deadline, f"still there after {within} s: {left}"
+        time.sleep(0.01)
 
 
 class Waiting:
@@ -62,6 +80,7 @@ class Pool:
         here.settimeout(WITHIN)
         self.channel = Channel(here)
         self._members: list[Waiting] = []
+        self._ended: set[int] = set()
         with there, log.open("ab") as file:
             words = ["penstock.replica.warm_pool", "--engine", engine, "--fd", str(there.fileno())]
             self.process = subprocess.Popen(
@@ -79,6 +98,7 @@ class Pool:
         heard = self.channel.hear()
         assert heard is not None, "the zygote has ended"
         assert not heard.descriptors
+        self._ended.add(heard.fields.get("ended", 0))
         return heard.fields
 
     def have(self, members: int) -> None:
@@ -94,8 +114,18 @@ class Pool:
         self._members.append(Waiting(heard.fields["member"], Channel(end)))
         return self._members[-1]
 
+    def empty(self) -> None:
+        """Ends all members, claimed ones too, and hears of it."""
+        for one in self._members:
+            one.channel.close()
+            if one.pid not in self._ended:
+                os.kill(one.pid, signal.SIGKILL)
+        while {one.pid for one in self._members} - self._ended:
+            self.told()
+        self._members.clear()
+
     def close(self) -> None:
-        """Leaves, and waits for the zygote's end."""
+        """Leaves, and waits for the zygote's end. Claimed members live on."""
         for channel in (self.channel, *(one.channel for one in self._members)):
             channel.close()
         self.process.wait(WITHIN)

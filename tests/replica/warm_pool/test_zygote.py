@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,27 +15,12 @@ import pytest
 
 from tests.fakes.replica_agent import ReplicaAgent, replica_agent
 from tests.fakes.replica_process import chat_request, inference_stub
-from tests.fakes.warm_pool import Pool, Waiting, command, running_pool
+from tests.fakes.warm_pool import Pool, Waiting, await_gone, command, gone, running_pool
 
 pytestmark = pytest.mark.processes
 
 _WORDS = ("--replica-id", "r1", "--deployment", "test-model", "--engine", "simulated")
 _MODEL = ("--model", "tiny")
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
-    """Waits for it; fails if it takes longer."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.01)
-
-
-def gone(pid: int) -> bool:
-    """Whether it runs no more."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    return True
 
 
 def descriptors(pid: int) -> dict[int, str]:
@@ -53,12 +37,19 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "replica.log"
 
 
-@pytest.fixture
-def pool(tmp_path: Path) -> Iterator[Pool]:
-    with running_pool("simulated", tmp_path / "warm-pool.log") as (pool, said):
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    log = tmp_path_factory.mktemp("pool") / "warm-pool.log"
+    with running_pool("simulated", log) as (pool, said):
         assert (said["vllm"], said["device"]) == ("", "none")
         assert said["ms"] > 0
         yield pool
+
+
+@pytest.fixture
+def pool(shared: Pool) -> Iterator[Pool]:
+    yield shared
+    shared.empty()
 
 
 @pytest.fixture
@@ -176,31 +167,32 @@ def test_a_waiting_member_ends_by_any_signal_and_is_told_of(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_those_that_wait_end_with_their_zygote_and_claimed_ones_live_on(
-    pool: Pool, agent: ReplicaAgent, log: Path, number: signal.Signals
+    agent: ReplicaAgent, tmp_path: Path, number: signal.Signals
 ) -> None:
-    pool.have(2)
-    claimed, waiting = pool.member(), pool.member()
-    _claim(claimed, log, agent)
-    address = agent.heard_when(lambda said: said.capacity).address
-    pool.process.send_signal(number)
-    assert pool.process.wait(10) == -number
-    until(lambda: gone(waiting.pid), "the end of the one that waited")
-    with inference_stub(address) as stub:
-        assert list(stub.Call(chat_request("Hello"), timeout=10))[-1].HasField("finished")
-    os.kill(claimed.pid, signal.SIGTERM)
-    until(lambda: gone(claimed.pid), "the end of the claimed one")
+    with running_pool("simulated", tmp_path / "warm-pool.log") as (pool, _):
+        pool.have(2)
+        claimed, waiting = pool.member(), pool.member()
+        _claim(claimed, tmp_path / "replica.log", agent)
+        try:
+            address = agent.heard_when(lambda said: said.capacity).address
+            pool.process.send_signal(number)
+            assert pool.process.wait(10) == -number
+            await_gone([waiting.pid])
+            with inference_stub(address) as stub:
+                assert list(stub.Call(chat_request("Hi"), timeout=10))[-1].HasField("finished")
+        finally:
+            os.kill(claimed.pid, signal.SIGTERM)
+        await_gone([claimed.pid])
 
 
 def test_the_pool_ends_with_its_agent_also_while_it_imports(tmp_path: Path) -> None:
-    for wait in (False, True):
-        pool = Pool("simulated", tmp_path / "warm-pool.log")
-        if wait:
-            pool.told()
-            pool.have(1)
-            member = pool.member()
-        pool.close()
-        assert pool.process.returncode == 0
-    until(lambda: gone(member.pid), "the end of the member")
+    importing = Pool("simulated", tmp_path / "warm-pool.log")
+    importing.close()
+    with running_pool("simulated", tmp_path / "warm-pool.log") as (pool, _):
+        pool.have(1)
+        member = pool.member()
+    assert (importing.process.returncode, pool.process.returncode) == (0, 0)
+    await_gone([member.pid])
 
 
 def test_two_forks_draw_different_numbers_when_told_to() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import faulthandler
 import gc
-import importlib
 import multiprocessing
 import os
 import signal
@@ -34,10 +33,6 @@ _WORKERS: Final = "VLLM_WORKER_MULTIPROC_METHOD"
 
 TITLE: Final = "EngineCore"
 """What vLLM calls the engine's process, in its title and in what it says of its end."""
-
-WORKER_MODULES: Final = ("vllm.v1.worker.cpu_worker", "vllm.model_executor.models.llama")
-"""What a forked process imports while it waits: its worker, and a model from which others of
-vLLM's take their layers."""
 
 
 def die_with_parent() -> None:
@@ -87,6 +82,8 @@ def wait_for_work(orders: Connection) -> None:
     # At once: by its command line, a replica's, a node agent would take it for one.
     from vllm.utils.system_utils import set_process_title
 
+    from penstock.replica.vllm.start import imports
+
     set_process_title(TITLE)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # A Ctrl-C at a terminal comes to the replica, too, which ends this process if it ends.
@@ -94,12 +91,11 @@ def wait_for_work(orders: Connection) -> None:
     # What PYTHONWARNINGS says to a new interpreter (`environment.py`).
     for kind in (FutureWarning, UserWarning, DeprecationWarning):
         warnings.simplefilter("ignore", kind)
-    for module in WORKER_MODULES:
-        importlib.import_module(module)
+    imports.worker()
     environment, work = _received(orders)
     os.environ.clear()
     os.environ.update(environment)
-    os.environ[_WORKERS] = "fork"  # this process has the one thread that a fork may have
+    os.environ[_WORKERS] = "fork"  # no other thread of Python's is here before they are
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.enable()
     run_engine_core(**work)

@@ -10,9 +10,9 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from penstock.replica.vllm.guards.limits import MAX_CHOICES
 from penstock.replica.vllm.start import engine_process
@@ -62,11 +62,12 @@ def prepare(*, offline: bool, threads: int, log_config: Path) -> None:
 
 def _tell_those_imported(*, offline: bool) -> None:
     """In a fork they have read the environment long before."""
-    if offline and (hub := sys.modules.get("huggingface_hub.constants")):
+    modules: Mapping[str, Any] = sys.modules
+    if offline and (hub := modules.get("huggingface_hub.constants")):
         hub.HF_HUB_OFFLINE = True
-    if config := sys.modules.get("vllm.config.logging"):
+    if config := modules.get("vllm.config.logging"):
         # As an engine's start does later, which then finds it done.
-        sys.modules["vllm.logger"].configure_logging_if_needed(config.LoggingConfig())
+        modules["vllm.logger"].configure_logging_if_needed(config.LoggingConfig())
 
 
 def prepare_pool() -> None:

@@ -24,6 +24,11 @@ _SHARED: Final = (
 )
 """What a replica and its engine both import."""
 
+_WORKER: Final = ("vllm.v1.worker.gpu_worker", "vllm.model_executor.models.llama")
+_WORKER_ON_CPU: Final = ("vllm.v1.worker.cpu_worker", *_WORKER[1:])
+"""What an engine imports besides: its worker, and a model from which others of vLLM's take their
+layers."""
+
 _APP: Final = "penstock.replica.vllm.serving.app"
 
 
@@ -32,6 +37,12 @@ def shared() -> None:
     if has_cpu_build():
         environment.never_compile()
     for module in _SHARED:
+        importlib.import_module(module)
+
+
+def worker() -> None:
+    """Imports what an engine alone needs."""
+    for module in _WORKER_ON_CPU if has_cpu_build() else _WORKER:
         importlib.import_module(module)
 
 

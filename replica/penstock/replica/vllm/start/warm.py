@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.replica.vllm import surface
-from penstock.replica.vllm.start import checks, engine_process, environment, fit, imports
+from penstock.replica.vllm.start import checks, environment, fit, imports
 from penstock.replica.vllm.start.arguments import check_early
 from penstock.replica.vllm.start.fit import Imported
 from penstock.replica.vllm.surface.values import Stage
@@ -51,9 +51,11 @@ def variables() -> Mapping[str, str]:
     """What the environment has to have as the program starts.
 
     OpenMP's and BLAS's threads would be there before the fork, and not after it. The libraries in
-    front are those that vLLM puts there for the processes that it spawns.
+    front are those that vLLM puts there for the processes that it spawns on a CPU.
     """
     one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    if not imports.has_cpu_build():
+        return one
     return {**one, "LD_PRELOAD": environment.preloaded(_libraries())}
 
 
@@ -66,9 +68,10 @@ def prepare() -> Imported:
     for stage in (Stage.ENGINE, Stage.POOL):
         surface.check(stage)
     imports.app()
-    later = (*engine_process.WORKER_MODULES, *_LATER, *_routers())
+    imports.worker()
+    later = (*_LATER, *_routers(), *(_LATER_ON_CPU if imports.has_cpu_build() else ()))
     with environment.root_logger_kept():
-        for module in (*later, *(_LATER_ON_CPU if imports.has_cpu_build() else ())):
+        for module in later:
             with contextlib.suppress(ImportError):  # of what not every engine asks for
                 importlib.import_module(module)
     return Imported(version, _prepared_platform())

@@ -22,7 +22,7 @@ class Extension:
 
 
 engine_process.die_with_parent()
-if engine_process.is_forked():
+if engine_process.is_forked() and current_platform.is_cpu():
     settle_threads(torch)
 settle_amx(torch.cpu)
 engine_process.write_faults()

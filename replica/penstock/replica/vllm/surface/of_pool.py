@@ -34,15 +34,6 @@ OF_POOL: Final = (
     ),
     _pool(
         (
-            "vllm.lora.punica_wrapper.punica_cpu",
-            "vllm.v1.attention.backends.cpu_attn",
-        ),
-        ("start/warm.py",),
-        "the same on a CPU",
-        "vLLM imports in a second",
-    ),
-    _pool(
-        (
             "vllm.platforms:current_platform.import_kernels()",
             "vllm.platforms:current_platform.register_triton_kernel_overrides()",
             "vllm.platforms:current_platform.device_type",

@@ -16,10 +16,20 @@ _writing: Final = partial(Touch, Stage.WRITING)
 OF_WORKER: Final = (
     _worker(
         (
+            "vllm.lora.punica_wrapper.punica_cpu",
+            "vllm.v1.attention.backends.cpu_attn",
+        ),
+        ("start/warm.py",),
+        "a warm pool imports them before an engine's start does on its way",
+        "vLLM imports in a second",
+    ),
+    _worker(
+        (
             "vllm.v1.worker.cpu_worker:CPUWorker",
+            "vllm.v1.worker.gpu_worker",
             "vllm.model_executor.models.llama",
         ),
-        ("start/engine_process.py",),
+        ("start/imports.py",),
         "a forked engine imports them while it waits",
         "vLLM forks its engine by itself",
     ),

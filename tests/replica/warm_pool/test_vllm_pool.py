@@ -1,0 +1,165 @@
+"""A pool of the real engine: its members answer as replicas do that were started."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from penstock.v1 import inference_pb2
+from tests.fakes.replica_agent import ReplicaAgent, replica_agent
+from tests.fakes.replica_process import ReplicaProcess, answer_of, inference_stub, load_when
+from tests.fakes.warm_pool import Pool, await_gone, command, running_pool
+
+pytestmark = [pytest.mark.vllm, pytest.mark.processes, pytest.mark.timeout(300)]
+
+_WORDS = ("--engine", "vllm", "--model", "penstock-mini", "--engine-arg", "cpu_kvcache_gib=0.25")
+_ADAPTERS = ("--adapter", "pirate@1=penstock-mini/pirate", "--max-adapters", "2")
+_SPLIT = ("--engine-arg", "tensor_parallel_size=2")
+_BOUND = {"VLLM_CPU_OMP_THREADS_BIND": "0|1"}  # a core for each worker
+_READY_S = 120
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """Its processes write into their logs what they import."""
+    log = tmp_path_factory.mktemp("pool") / "warm-pool.log"
+    with running_pool("vllm", log, {"PYTHONPROFILEIMPORTTIME": "1"}) as (pool, said):
+        assert (said["vllm"][:5], said["device"]) == ("0.32.", "cpu")
+        yield pool
+
+
+@pytest.fixture
+def pool(shared: Pool) -> Iterator[Pool]:
+    yield shared
+    shared.empty()
+
+
+@pytest.fixture
+def agent() -> Iterator[ReplicaAgent]:
+    with replica_agent() as agent:
+        yield agent
+
+
+def _claimed(
+    pool: Pool, agent: ReplicaAgent, log: Path, *more: str, env: Mapping[str, str] | None = None
+) -> tuple[psutil.Process, Any]:
+    """A member that has become a replica, and what it said when it was ready."""
+    pool.have(1)
+    member = pool.member()
+    who = ("--replica-id", "r1", "--deployment", "test-model", "--agent", agent.address)
+    argv = command(*who, *_WORDS, *more)
+    assert not member.unfit(argv)
+    member.become(argv, log, env)
+    return psutil.Process(member.pid), agent.heard_when(lambda said: said.capacity, _READY_S)
+
+
+def _answers(address: str, adapter: str = "") -> tuple[str, str, list[Any]]:
+    """What tells an engine from others, and what it answers, with log probabilities."""
+    choices = []
+    with inference_stub(address) as stub:
+        load = load_when(stub, lambda load: load.config_hash)
+        for start in ("The story begins", "A gateway is", "1, 2, 3,"):
+            asked = {"prompt": start, "max_tokens": 16, "temperature": 0, "logprobs": 1}
+            request = inference_pb2.CallRequest(
+                request_id=start[:1],
+                method="POST",
+                path="/v1/completions",
+                model="test-model",
+                body=json.dumps({"model": "test-model", **asked}).encode(),
+                adapter=adapter,
+            )
+            events = list(stub.Call(request, timeout=60))
+            version = events[-1].finished.model_version
+            assert version
+            choices += json.loads(answer_of(events))["choices"]
+    return load.config_hash, version, choices
+
+
+def _program(pid: int) -> str:
+    """Where the kernel put its program, which differs from exec to exec, not from fork to fork."""
+    return Path(f"/proc/{pid}/maps").read_text().split("-", 1)[0]
+
+
+def _imported(log: Path) -> set[str]:
+    """The modules that the processes of a log have imported since they were forked."""
+    return set(re.findall(r"^import time:.*\| +(\S+)$", log.read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("more", "env"),
+    [
+        pytest.param(_ADAPTERS, {}, id="adapters"),
+        pytest.param(_SPLIT, _BOUND, id="split", marks=pytest.mark.long),
+        pytest.param(("--engine-arg", "cpu_threads=2"), {}, id="threads", marks=pytest.mark.long),
+    ],
+)
+def test_a_member_answers_as_a_replica_that_was_started(
+    pool: Pool, agent: ReplicaAgent, tmp_path: Path, more: tuple[str, ...], env: Mapping[str, str]
+) -> None:
+    adapter = "pirate@1" if more is _ADAPTERS else ""
+    process, said = _claimed(pool, agent, tmp_path / "warm.log", *more, env=env)
+    warm = _answers(said.address), _answers(said.address, adapter)
+    stages = [stage.name for stage in said.stages]
+    assert stages == ["claim", "config", "load", "app", "adapters", "warm_up"]
+    engines = process.children(recursive=True)
+    process.terminate()
+    assert pool.told() == {"ended": process.pid, "status": 0}
+    await_gone([one.pid for one in engines])
+    cold = ReplicaProcess(tmp_path / "cold.log", *_WORDS, *more, "--agent", agent.address, env=env)
+    try:
+        said = agent.heard_when(lambda said: said.capacity, _READY_S)
+        stages = [stage.name for stage in said.stages]
+        assert stages == ["spawn", "import", "config", "load", "app", "adapters", "warm_up"]
+        assert (_answers(said.address), _answers(said.address, adapter)) == warm
+    finally:
+        cold.close()
+
+
+def test_two_workers_are_forks_as_well_and_end_with_a_member_that_is_killed(
+    pool: Pool, agent: ReplicaAgent, tmp_path: Path
+) -> None:
+    process, said = _claimed(pool, agent, tmp_path / "warm.log", *_SPLIT, env=_BOUND)
+    below = process.children(recursive=True)
+    assert len([one for one in below if "Worker" in " ".join(one.cmdline())]) == 2
+    forks = [one for one in below if "resource_tracker" not in " ".join(one.cmdline())]
+    assert {_program(one.pid) for one in (process, *forks)} == {_program(pool.process.pid)}
+    assert _answers(said.address)
+    process.kill()
+    assert pool.told() == {"ended": process.pid, "status": -signal.SIGKILL}
+    await_gone([one.pid for one in below])
+
+
+def test_a_claimed_member_and_its_engine_import_nothing_of_vllm_anew(
+    pool: Pool, agent: ReplicaAgent, tmp_path: Path
+) -> None:
+    log = tmp_path / "warm.log"
+    process, _ = _claimed(pool, agent, log, *_ADAPTERS)
+    process.terminate()
+    pool.told()
+    anew = {name for name in _imported(log) if name.split(".")[0] in ("vllm", "torch", "penstock")}
+    assert "penstock.replica.vllm.start.worker" in anew, "each process has to"
+    assert not {name for name in anew if not name.startswith("penstock.")}
+    assert len(anew) < 8
+
+
+def test_a_member_says_what_it_cannot_become(pool: Pool) -> None:
+    pool.have(1)
+    member = pool.member()
+    who = ("--replica-id", "r1", "--deployment", "d", *_WORDS)
+    for more, told in (
+        (("--engine-arg", "enforce_eager=false"), "engine setting enforce_eager: it may compile"),
+        (("--engine-arg", "port=1"), "engine setting port: the replica sets this itself"),
+        (("--model", "./no-such-model"), "model ./no-such-model: there is no directory"),
+    ):
+        assert member.unfit(command(*who, *more)).startswith(told)
+    assert not member.unfit(command(*who))
+    os.kill(member.pid, signal.SIGKILL)
+    assert pool.told() == {"ended": member.pid, "status": -signal.SIGKILL}
