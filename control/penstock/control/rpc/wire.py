@@ -20,6 +20,7 @@ from penstock.control.state.fleet.replica import (
     Resources,
     StartKind,
     StartStage,
+    WarmPool,
 )
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import common_pb2, inference_pb2, nodes_pb2
@@ -92,6 +93,11 @@ def resources(message: nodes_pb2.NodeResources) -> Resources:
     """What a machine has."""
     devices = tuple(value_of(Device, each) for each in message.devices)
     return value_of(Resources, message, devices=devices)
+
+
+def warm_pool(message: nodes_pb2.WarmPool) -> WarmPool:
+    """What an agent says of its warm pool."""
+    return value_of(WarmPool, message)
 
 
 def node_intent(value: int) -> NodeIntent:

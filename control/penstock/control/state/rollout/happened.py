@@ -129,13 +129,22 @@ def _life(view: ClusterView, was: Replica | None, now: Replica) -> Iterator[Told
         return
     match now.state:
         case ReplicaState.READY:
-            yield Reason.REPLICA_READY, f"is ready on node {now.node}"
+            yield Reason.REPLICA_READY, f"is ready on node {now.node}{_started(now)}"
         case ReplicaState.FAILED:
             yield Reason.REPLICA_FAILED, f"failed: {_error(now)}"
         case ReplicaState.DRAINING:
             yield Reason.REPLICA_DRAINING, f"drains: {now.leaving or 'no reason is kept'}"
         case ReplicaState.LOST:
             yield Reason.REPLICA_LOST, f"is lost: {now.leaving or 'no reason is kept'}"
+
+
+def _started(replica: Replica) -> str:
+    """How long its start took, and which kind it was, where its agent tells."""
+    status, start = replica.status, replica.status.start
+    took = (status.ready_at_ms - status.started_at_ms) / 1000
+    if not start.kind or took <= 0:
+        return ""
+    return f", {took:.1f} s after a {start.kind} start" + (start.reason and f" ({start.reason})")
 
 
 def _made_of(view: ClusterView, replica: Replica) -> str:
