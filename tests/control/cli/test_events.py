@@ -10,7 +10,13 @@ from dataclasses import replace
 from penstock.control.admin.event_models import EventModel, GapModel
 from penstock.control.outside.admin_client import AdminClient, token_in
 from penstock.control.state.events import Event, EventKind, Reason
-from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
+from penstock.control.state.fleet.replica import (
+    ReplicaId,
+    ReplicaStart,
+    ReplicaState,
+    StartKind,
+    StartStage,
+)
 from tests.control.cli.conftest import AskedHead
 from tests.fakes.control_values import MINI, NOON, SECOND, replica
 
@@ -74,8 +80,13 @@ def test_a_deployment_is_described_with_why_it_is_not_as_wanted(asked_head: Aske
     known = cluster.view().deployments[MINI]
     one = replica("mini-1", ReplicaState.FAILED, uid=known.uid, digest=known.template_digest)
     one = replace(one, status=replace(one.status, last_error="no such path"))
+    stages = (StartStage("claim", 40), StartStage("load", 1230))
+    start = ReplicaStart(StartKind.WARM, stages=stages)
+    cold = ReplicaStart(StartKind.COLD, "the pool is not filled yet")
+    one = replace(one, status=replace(one.status, start=start))
+    two = replace(one, status=replace(one.status, start=cold))
     two = replace(
-        one, id=ReplicaId("mini-2"), state=ReplicaState.DRAINING, leaving="more than wanted"
+        two, id=ReplicaId("mini-2"), state=ReplicaState.DRAINING, leaving="more than wanted"
     )
     cluster.replace(cluster.view().with_replica(one).with_replica(two))
     happened(asked_head)
@@ -90,6 +101,9 @@ def test_a_deployment_is_described_with_why_it_is_not_as_wanted(asked_head: Aske
     assert "1: a start" in lines
     assert "mini-1: no such path" in lines
     assert "mini-2: more than wanted" in lines
+    assert any(line.endswith("warm: claim 0.0, load 1.2") for line in lines)
+    assert any(line.endswith("cold: begins") for line in lines)
+    assert "mini-2: the pool is not filled yet" in lines
     assert lines[-1].endswith(f"{FAILED} (2 times since 01-02 12:00)")
     found = json.loads(asked_head.run("describe", "mini", "--json").stdout)
     assert set(found) == {"deployment", "revisions", "replicas", "events"}

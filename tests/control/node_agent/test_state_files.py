@@ -18,6 +18,7 @@ from penstock.control.node_agent.replica_record import (
     ReplicaRecord,
 )
 from penstock.control.node_agent.state_files import StateFiles, checked
+from penstock.control.state.fleet.replica import ReplicaStart, StartKind, StartStage
 from penstock.v1 import inference_pb2, nodes_pb2
 
 SPEC = nodes_pb2.ReplicaSpec(
@@ -44,6 +45,7 @@ RECORD = ReplicaRecord(
     address="127.0.0.1:5000",
     max_model_len=2048,
     capacity=8,
+    start=ReplicaStart(StartKind.WARM, "so", (StartStage("claim", 40),)),
     endpoints=("/v1/completions",),
     restarts=2,
     failures=1,

@@ -29,7 +29,15 @@ from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.pings import Ping
-from penstock.control.state.fleet.replica import FailedAdapter, ReplicaAddress, ReplicaState
+from penstock.control.state.fleet.replica import (
+    FailedAdapter,
+    ReplicaAddress,
+    ReplicaStart,
+    ReplicaState,
+    StartKind,
+    StartStage,
+    WarmPool,
+)
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.rollout.template import Template, template_digest
 from penstock.control.state.routing.degrading import degrading
@@ -151,6 +159,9 @@ def status(phase: nodes_pb2.ReplicaPhase, replica_id: str = "r1") -> nodes_pb2.R
         failed_adapters=[inference_pb2.AdapterFailure(name="json@1", digest="b", reason="rank")],
         adapter_slots=4,
         max_adapter_rank=16,
+        start=nodes_pb2.ReplicaStart(
+            kind="START_KIND_WARM", stages=[nodes_pb2.StartStage(name="claim", ms=40)]
+        ),
     )
 
 
@@ -174,6 +185,14 @@ async def test_a_registered_node_stands_in_the_view_with_its_replicas(served: Se
     assert found.adapter_digests == ("a" * 64,)
     assert found.failed_adapters == (FailedAdapter("json@1", "b", "rank"),)
     assert (found.adapter_slots, found.max_adapter_rank) == (4, 16)
+    assert found.start == ReplicaStart(StartKind.WARM, "", (StartStage("claim", 40),))
+
+
+async def test_a_heartbeat_tells_of_the_nodes_warm_pool(served: Served) -> None:
+    await served.nodes.Register(registration())
+    pool = nodes_pb2.WarmPool(target=2, waiting=1, reason="x", claims=3)
+    await served.nodes.Heartbeat(nodes_pb2.HeartbeatRequest(node_id="n1", warm_pool=pool))
+    assert served.cluster.liveness.nodes[node().id].warm_pool == WarmPool(2, 1, "x", 3)
 
 
 async def test_a_node_without_a_name_or_address_is_refused(served: Served) -> None:

@@ -15,7 +15,14 @@ from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.version import VersionState
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.events import WARNINGS, EventKind, EventType, Reason
-from penstock.control.state.fleet.replica import FailedAdapter, NodeState, Replica, ReplicaState
+from penstock.control.state.fleet.replica import (
+    FailedAdapter,
+    NodeState,
+    Replica,
+    ReplicaStart,
+    ReplicaState,
+    StartKind,
+)
 from penstock.control.state.happened import happened
 from penstock.control.state.rollout.deployment import (
     Deployment,
@@ -117,6 +124,28 @@ def test_a_rollout_that_is_paused_and_goes_on_is_told() -> None:
 def moved(one: Replica, state: ReplicaState, *, last_error: str = "", **more: Any) -> Replica:
     status = replace(one.status, state=state, last_error=last_error)
     return replace(one, state=state, status=status, **more)
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [
+        (ReplicaStart(StartKind.WARM), "r1 is ready on node n1, 0.9 s after a warm start"),
+        (
+            ReplicaStart(StartKind.COLD, "the warm pool is not filled yet"),
+            "r1 is ready on node n1, 0.9 s after a cold start (the warm pool is not filled yet)",
+        ),
+        (ReplicaStart(StartKind.COLD), "r1 is ready on node n1, 0.9 s after a cold start"),
+        (ReplicaStart(), "r1 is ready on node n1"),
+    ],
+)
+def test_a_replica_that_is_ready_tells_how_it_was_started(start: ReplicaStart, text: str) -> None:
+    pending = replica("r1", ReplicaState.PENDING)
+    ready = moved(pending, ReplicaState.READY)
+    status = replace(ready.status, start=start, started_at_ms=10_000, ready_at_ms=10_900)
+    view = having(deployment())
+    after = view.with_replica(replace(ready, status=status))
+    ((_, _, said),) = told(view.with_replica(pending), after)
+    assert said == text
 
 
 def test_the_life_of_a_replica_is_told_with_its_engines_last_words() -> None:

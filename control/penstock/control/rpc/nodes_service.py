@@ -22,6 +22,7 @@ from penstock.control.rpc.wire import (
     replica_status,
     resources,
     stamp,
+    warm_pool,
 )
 from penstock.control.state.fleet.replica import NodeId
 from penstock.control.state.stamp import Stamp
@@ -89,6 +90,7 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
                 stamp(request.stamp),
                 node_intent(request.intent),
                 request.instance,
+                warm_pool(request.warm_pool) if request.HasField("warm_pool") else None,
             )
         except (NotFound, NotAdmitted):  # it hears why when it registers
             return nodes_pb2.HeartbeatReply(unknown=True, stamp=cluster_stamp(self._stamp()))

@@ -21,6 +21,7 @@ from penstock.control.state.fleet.replica import (
     Resources,
     StartKind,
     StartStage,
+    WarmPool,
 )
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import common_pb2, inference_pb2, nodes_pb2
@@ -114,6 +115,11 @@ def fit_reply(fit: MemoryFit) -> nodes_pb2.FitReply:
     verdict = next((number for number, it in _FITS.items() if it is fit.verdict), 0)
     lines = [message_of(nodes_pb2.FitLine, each) for each in fit.lines]
     return message_of(nodes_pb2.FitReply, fit, verdict=verdict, lines=lines)
+
+
+def warm_pool(message: nodes_pb2.WarmPool) -> WarmPool:
+    """What an agent says of its warm pool."""
+    return value_of(WarmPool, message)
 
 
 def node_intent(value: int) -> NodeIntent:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.audit_api import page
 from penstock.control.state.fleet.liveness import ObservedNode
-from penstock.control.state.fleet.replica import Evidence, NodeId, NodeState, Resources
+from penstock.control.state.fleet.replica import (
+    Evidence,
+    NodeId,
+    NodeState,
+    ReplicaStart,
+    Resources,
+    StartKind,
+    StartStage,
+    WarmPool,
+)
 from penstock.control.state.problems import Problem, ProblemKind
 from penstock.control.state.routing.suspects import EngineDeath, Suspect, merged
 from penstock.control.state.tenancy.tokens import Role
@@ -47,6 +56,22 @@ async def test_a_drained_node_says_so_until_it_is_undone(admin: Admin) -> None:
     viewer = await admin.headers(Role.VIEWER)
     assert_problem(await admin.client.put(url, headers=viewer), 403)
     assert_problem(await admin.client.put("/admin/v1/nodes/none/drain"), 404, "'none'")
+
+
+async def test_how_replicas_were_started_and_what_waits_on_a_node_is_shown(admin: Admin) -> None:
+    start = ReplicaStart(StartKind.WARM, "", (StartStage("claim", 40),))
+    one = replica("r1")
+    one = replace(one, status=replace(one.status, start=start))
+    await admin.cluster.observe(lambda v: v.with_node(node("n1")).with_replica(one), "test")
+    (told,) = (await admin.client.get("/admin/v1/replicas")).json()
+    stages = [{"name": "claim", "ms": 40}]
+    assert told["start"] == {"kind": "warm", "reason": "", "stages": stages}
+    assert (await admin.client.get("/admin/v1/nodes/n1")).json()["warm_pool"] is None
+    pool = WarmPool(2, 1, "forks", 3, 4, 5)
+    observed = ObservedNode(admin.clock.steady(), Resources(), pool)
+    admin.cluster.liveness.nodes[NodeId("n1")] = observed
+    (shown,) = (await admin.client.get("/admin/v1/nodes")).json()
+    assert shown["warm_pool"] == asdict(pool)
 
 
 async def test_a_node_is_forgotten_once_there_is_no_sign_of_life_of_it(admin: Admin) -> None:

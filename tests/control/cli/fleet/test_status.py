@@ -85,6 +85,16 @@ def test_what_is_wrong_is_told_first() -> None:
     assert to_json(everything)["problems"] == [wrong.model_dump()]
 
 
+def test_how_many_processes_wait_on_a_node_is_shown_and_why_no_more() -> None:
+    pool = {"target": 2, "waiting": 1, "claims": 3, "cold_starts": 0, "filled_in_ms": 9}
+    text = shown(Everything([], [], [node(warm_pool=pool | {"reason": "it imports"})], []))
+    assert "1 of 2" in text
+    assert "n: warm pool: it imports" in text
+    assert "warm pool:" not in shown(
+        Everything([], [], [node(warm_pool=pool | {"reason": ""})], [])
+    )
+
+
 def test_a_drained_node_is_shown_as_drained() -> None:
     drained = node().model_copy(update={"draining": True})
     assert "ready, drained" in shown(Everything([], [], [drained], []))

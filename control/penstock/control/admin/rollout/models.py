@@ -18,7 +18,7 @@ from penstock.control.managers.routing.traffic import DeploymentTraffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.liveness import ObservedNode
 from penstock.control.state.fleet.memory import ReplicaMemory
-from penstock.control.state.fleet.replica import Node, NodeState, Replica, ReplicaState
+from penstock.control.state.fleet.replica import Node, NodeState, Replica, ReplicaState, StartKind
 from penstock.control.state.fleet.serving import is_foreign
 from penstock.control.state.providers.settings import check_no_secrets
 from penstock.control.state.rollout.deployment import (
@@ -161,6 +161,32 @@ class DeploymentModel(Shown):
         )
 
 
+class StageModel(Shown):
+    """A part of a replica's start that has ended."""
+
+    name: str
+    ms: int
+
+
+class StartModel(Shown):
+    """How a replica's running process came to be."""
+
+    kind: str = one_of(*StartKind)
+    reason: str = Field(description="why it is cold where there is a warm pool")
+    stages: list[StageModel] = Field(description="in the order in which they ended")
+
+
+class WarmPoolModel(Shown):
+    """Processes of a node that have imported vLLM and wait to be a replica."""
+
+    target: int = Field(description="that are to wait; 0: none, and `reason` says why")
+    waiting: int
+    reason: str = Field(description="why there are fewer than are to be")
+    claims: int = Field(description="that became a replica, since the agent's start")
+    cold_starts: int = Field(description="of vLLM replicas, all the same")
+    filled_in_ms: int = Field(description="that the pool took, the last time; 0: never")
+
+
 class ReplicaModel(Shown):
     """One replica as the head knows it."""
 
@@ -188,6 +214,7 @@ class ReplicaModel(Shown):
     adapters: list[str]
     memory_bytes: int = Field(0, description="of its processes; 0: not measured yet")
     device_memory_bytes: int = Field(0, description="of all its accelerators")
+    start: StartModel | None = None
     doubts: list[DoubtModel] = Field(
         default_factory=list, description="of gateways that send it nothing by themselves"
     )
@@ -243,13 +270,16 @@ class NodeModel(Shown):
 
     draining: bool = Field(False, description="an operator wants it empty")
     intent: str = Field("serving", description="what its agent is about to do")
+    warm_pool: WarmPoolModel | None = Field(None, description="null: its agent tells of none")
 
     @classmethod
     def of(cls, node: Node, observed: ObservedNode | None) -> NodeModel:
         """A node as the API shows it, with what it said when it was last heard."""
         facts, resources = node.facts, observed.resources if observed else node.facts.resources
         heard_at = observed.at if observed else None
-        return cls.drawn(node, facts, resources, heard_at=heard_at, address=facts.agent_address)
+        pool = observed.warm_pool if observed else None
+        own = {"heard_at": heard_at, "address": facts.agent_address, "warm_pool": pool}
+        return cls.drawn(node, facts, resources, **own)
 
 
 class GatewayModel(Shown):

@@ -102,6 +102,7 @@ def to_parts(everything: Everything) -> list[Part]:
         *notes((it.id, _error(it)) for it in replicas),
         *notes((it.id, _doubts(it)) for it in replicas),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
+        *notes((it.id, _why_not_warm(it)) for it in everything.nodes),
         listing("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
         *notes((it.id, it.last_error) for it in everything.gateways),
     ]
@@ -193,7 +194,7 @@ def _doubts(it: ReplicaModel) -> str:
     )
 
 
-NODE_COLUMNS = ("id", "state", "address", "pid", "cores", "GPUs", "memory free")
+NODE_COLUMNS = ("id", "state", "address", "pid", "cores", "GPUs", "memory free", "warm")
 
 
 def _node(it: NodeModel) -> tuple[str, ...]:
@@ -202,7 +203,18 @@ def _node(it: NodeModel) -> tuple[str, ...]:
     if total := sum(device.memory_bytes for device in it.devices):
         memory += f", GPUs {(total - used) / GIB:.1f} of {total / GIB:.1f}"
     state = f"{it.state}, drained" if it.draining else it.state
-    return (it.id, state, it.address, _pid(it.pid), str(it.cpus), str(it.gpus), memory)
+    return (it.id, state, it.address, _pid(it.pid), str(it.cpus), str(it.gpus), memory, _warm(it))
+
+
+def _warm(it: NodeModel) -> str:
+    """Processes that wait to be a replica, and how many are to."""
+    pool = it.warm_pool
+    return f"{pool.waiting} of {pool.target}" if pool else ""
+
+
+def _why_not_warm(it: NodeModel) -> str:
+    pool = it.warm_pool
+    return f"warm pool: {pool.reason}" if pool and pool.reason else ""
 
 
 GATEWAY_COLUMNS = ("id", "state", "address", "pid", "restarts", "in flight", "queued", "requests")

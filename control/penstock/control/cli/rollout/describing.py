@@ -76,6 +76,7 @@ def _show(known: _Known) -> None:
         listing("Revisions", REVISION_COLUMNS, map(_revision, known.revisions)),
         *notes((str(each.number), each.cause or each.reason) for each in known.revisions),
         listing("Replicas", REPLICA_COLUMNS, map(_replica, known.replicas)),
+        *notes((each.id, each.start.reason if each.start else "") for each in known.replicas),
         *notes((each.id, each.last_error) for each in known.replicas),
         *notes((each.id, each.leaving) for each in known.replicas),
     )
@@ -91,9 +92,17 @@ def _revision(it: RevisionModel) -> tuple[str, ...]:
     return (number, it.state, it.spec.model, day(it.at), it.by)
 
 
-REPLICA_COLUMNS = ("id", "state", "node", "revision", "restarts", "memory", "since")
+REPLICA_COLUMNS = ("id", "state", "node", "revision", "restarts", "memory", "since", "start")
 
 
 def _replica(it: ReplicaModel) -> tuple[str, ...]:
-    where = (it.id, it.state, it.node, str(it.revision or ""))
-    return (*where, str(it.restarts), memory_of(it), day(it.since))
+    counts = (str(it.revision or ""), str(it.restarts))
+    return (it.id, it.state, it.node, *counts, memory_of(it), day(it.since), _start(it))
+
+
+def _start(it: ReplicaModel) -> str:
+    """Which kind it was, and what each part of it took."""
+    if it.start is None or not it.start.kind:
+        return ""
+    stages = (f"{stage.name} {stage.ms / 1000:.1f}" for stage in it.start.stages)
+    return f"{it.start.kind}: {', '.join(stages) or 'begins'}"

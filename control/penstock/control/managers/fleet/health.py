@@ -34,6 +34,7 @@ from penstock.control.state.fleet.replica import (
     ReplicaState,
     ReplicaStatus,
     Resources,
+    WarmPool,
 )
 from penstock.control.state.routing.doubts import doubts_in
 from penstock.control.state.routing.suspects import remaining
@@ -106,6 +107,7 @@ class HealthManager:
         stamp: Stamp | None = None,
         intent: NodeIntent = NodeIntent.SERVING,
         instance: str = "",
+        warm_pool: WarmPool | None = None,
     ) -> None:
         """A heartbeat; raises `unknown-node` where the agent has to register first."""
         node = self._cluster.view().nodes.get(node_id)
@@ -118,7 +120,7 @@ class HealthManager:
         def step(view: ClusterView) -> ClusterView:
             said = resources, reports, now
             view = observed(view, live.known, node_id, *said, intent=intent, instance=instance)
-            live.nodes[node_id] = ObservedNode(now, resources)
+            live.nodes[node_id] = ObservedNode(now, resources, warm_pool)
             return view
 
         await self._cluster.observe(step, f"heartbeat of node {node_id}")

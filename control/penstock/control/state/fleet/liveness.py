@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from penstock.control.state.fleet.memory import ReplicaMemory
-from penstock.control.state.fleet.replica import NodeId, Replica, ReplicaId, Resources
+from penstock.control.state.fleet.replica import (
+    NodeId,
+    Replica,
+    ReplicaId,
+    Resources,
+    WarmPool,
+)
 
 # Pings in a row without an answer: one may have been the head's own fault, or the network's.
 TIMEOUTS_ARE_DOUBT = 3
@@ -24,6 +30,7 @@ class ObservedNode:
 
     at: datetime
     resources: Resources
+    warm_pool: WarmPool | None = None  # an agent that tells of none
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,6 +289,18 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
+class WarmPool:
+    """Processes of a node that have imported vLLM and wait; fields as in nodes.proto."""
+
+    target: int = 0  # members that are to wait; 0: none, and `reason` says why
+    waiting: int = 0
+    reason: str = ""  # why there are fewer, for a person
+    claims: int = 0  # that became a replica, since the agent's start
+    cold_starts: int = 0  # of the pool's engine, all the same
+    filled_in_ms: int = 0  # of the last zygote, to its first member
+
+
+@dataclass(frozen=True, slots=True)
 class NodeFacts:
     """What an agent says of itself when it registers."""
 

@@ -133,7 +133,7 @@ def _life(view: ClusterView, was: Replica | None, now: Replica) -> Iterator[Told
     match now.state:
         case ReplicaState.READY:
             woke = was and now.status.wakes > was.status.wakes
-            how = f", woken within {now.status.wake_ms} ms" if woke else ""
+            how = f", woken within {now.status.wake_ms} ms" if woke else _started(now)
             yield Reason.REPLICA_READY, f"is ready on node {now.node}{how}"
         case ReplicaState.ASLEEP:
             yield Reason.REPLICA_ASLEEP, f"sleeps on node {now.node}"
@@ -147,6 +147,15 @@ def _life(view: ClusterView, was: Replica | None, now: Replica) -> Iterator[Told
             yield Reason.REPLICA_DRAINING, f"drains{end}: {why}"
         case ReplicaState.LOST:
             yield Reason.REPLICA_LOST, f"is lost: {now.leaving or 'no reason is kept'}"
+
+
+def _started(replica: Replica) -> str:
+    """How long its start took, and which kind it was, where its agent tells."""
+    status, start = replica.status, replica.status.start
+    took = (status.ready_at_ms - status.started_at_ms) / 1000
+    if not start.kind or took <= 0:
+        return ""
+    return f", {took:.1f} s after a {start.kind} start" + (start.reason and f" ({start.reason})")
 
 
 def _made_of(view: ClusterView, replica: Replica) -> str:
