@@ -102,9 +102,8 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
-        comparer, logs = shadows.comparer, GrpcAgentLogs(dialer)
-        asked = GrpcReplicaCaller(dialer), comparer, comparer, logs, placement
-        sources = AdminSources(traffic, spend, *asked, events, gateway, watch.now)
+        asked = GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, GrpcAgentLogs(dialer)
+        sources = AdminSources(traffic, spend, *asked, placement, events, gateway, watch.now)
         admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield Head(

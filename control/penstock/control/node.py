@@ -123,15 +123,10 @@ async def _run(
         client = ReplicaClient(dialer)
         memory = _memory(timings, lambda: replicas)
         dependencies = SupervisorDependencies(
-            launcher=ProcessLauncher(),
             probe=client,
-            clock=SystemClock(),
-            files=StateFiles(settings.data_dir),
-            command=lambda spec: command(spec, home),
-            environment=lambda spec: replica_environment(spec, home),
-            keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
+            **_means(settings, command, home),
             on_change=changed.set,
-            room=memory.room,
+            memory=memory.fitting,
             policy=policy,
             timings=timings,
         )
@@ -148,15 +143,27 @@ async def _run(
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
             readers = _readers(dependencies, replicas)
-            await server.serve(replicas, allegiance, adapters, readers, memory.room)
+            await server.serve(replicas, allegiance, adapters, readers, memory.fitting)
             log.info("node agent %s serves on %s", settings.node_id, address)
-            logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             metrics = _serve_metrics(settings, replicas, client, memory.resources)
+            logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             beside = (metrics, adapters.run(), logs, memory.watch.run())
             await _live(agent, replicas, tasks, stop, beside)
         await server.stop()
     finally:
         lock.release()
+
+
+def _means(settings: NodeSettings, command: Command, home: ReplicaHome) -> dict[str, Any]:
+    """How replicas are run here, and remembered."""
+    return {
+        "launcher": ProcessLauncher(),
+        "clock": SystemClock(),
+        "files": StateFiles(settings.data_dir),
+        "command": lambda spec: command(spec, home),
+        "environment": lambda spec: replica_environment(spec, home),
+        "keeps_secrets": lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +172,7 @@ class _Memory:
 
     watch: MemoryWatch
     resources: NodeResourcesReader
-    room: Fitting
+    fitting: Fitting
 
 
 def _memory(timings: SupervisionTimings, replicas: Callable[[], ReplicaTable]) -> _Memory:

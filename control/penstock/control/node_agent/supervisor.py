@@ -40,7 +40,7 @@ from penstock.v1 import inference_pb2, nodes_pb2
 log = logging.getLogger(__name__)
 
 
-class NoRoom(LaunchFailed):
+class NoMemory(LaunchFailed):
     """A replica was not started, since the node has no memory for it."""
 
 
@@ -155,7 +155,7 @@ class ReplicaSupervisor:
             log.warning("replica %s: %s", self._id, self._unlogged)
         self._become(Phase.STARTING, **NO_PROCESS, next_start=None, ready_at=None)
         spec = self._record.spec
-        await self._find_room(spec)
+        await self._find_memory(spec)
         process = await self._needs.launcher.start(
             self._needs.command(spec),
             log_path=self._log_path,
@@ -171,16 +171,16 @@ class ReplicaSupervisor:
         log.info("replica %s started as process %d", self._id, process.pid)
         return process
 
-    async def _find_room(self, spec: nodes_pb2.ReplicaSpec) -> None:
-        """Raises `NoRoom` where the node has no memory for it, and gets none in a while."""
+    async def _find_memory(self, spec: nodes_pb2.ReplicaSpec) -> None:
+        """Raises `NoMemory` where the node has no memory for it, and gets none in a while."""
         timings = self._needs.timings
-        for look in range(timings.room_looks):
-            if look and not await self.pause(timings.room_again_after):
+        for look in range(timings.memory_looks):
+            if look and not await self.pause(timings.memory_again_after):
                 break
-            refusal = await self._needs.room.refusal(spec)
+            refusal = await self._needs.memory.refusal(spec)
             if not refusal:
                 return
-        raise NoRoom(refusal)
+        raise NoMemory(refusal)
 
     async def accompany(self, process: Process) -> int | None:
         """Stays with a process until it has ended, and nothing of it is left."""
@@ -208,7 +208,7 @@ class ReplicaSupervisor:
         """Notes how the process ended, and what follows if nobody had asked for it."""
         if self._stopping.is_set():
             return None
-        if isinstance(refusal, NoRoom):
+        if isinstance(refusal, NoMemory):
             exit_code = CANNOT_LOAD  # as the replica would say it, some seconds later
         ended: dict[str, Any] = {**NO_PROCESS, "exit_code": exit_code or 0}
         error = str(refusal) if refusal else self._explain(exit_code)
