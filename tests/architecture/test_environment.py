@@ -25,6 +25,7 @@ PYTHON_MAY = {
     "replica/penstock/replica/settings.py": "the log level of a replica that is started by hand",
     "replica/penstock/replica/warm_pool/process.py": "a claimed member gets a replica's",
     "replica/penstock/replica/vllm/start/environment.py": "vLLM is configured by variables",
+    "replica/penstock/replica/vllm/start/memory/downloads.py": "where the hub's tool keeps models",
     "replica/penstock/replica/vllm/start/engine_process.py": "tells the engine its parent",
 }
 CPP_MAY: dict[str, str] = {}

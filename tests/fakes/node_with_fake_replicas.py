@@ -59,7 +59,7 @@ def main() -> int:
         hang_after=timedelta(seconds=1),
         keep_again_after=timedelta(seconds=0.1),
         measure_every=timedelta(seconds=0.2),
-        room_again_after=timedelta(seconds=0.05),
+        memory_again_after=timedelta(seconds=0.05),
         stop_grace=timedelta(seconds=0.5),
     )
     settings = NodeSettings(

@@ -131,7 +131,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
         client = ReplicaClient(dialer)
         pool = warm_pool(settings, ways.warm)
         memory = _memory(ways.timings, lambda: replicas)
-        helpers = client, pool, memory.room
+        helpers = client, pool, memory.fitting
         dependencies = _dependencies(settings, ways, home, helpers, changed)
         allegiance = Allegiance(settings.data_dir / "node-agent.stamp", SystemClock().monotonic)
         async with HeadClient(settings.head, dialer) as head, asyncio.TaskGroup() as tasks:
@@ -147,7 +147,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
             readers = _readers(dependencies, replicas)
-            await server.serve(replicas, allegiance, adapters, readers, memory.room)
+            await server.serve(replicas, allegiance, adapters, readers, memory.fitting)
             log.info("node agent %s serves on %s", settings.node_id, address)
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             metrics = _serve_metrics(settings, replicas, client, memory.resources, pool)
@@ -165,7 +165,7 @@ def _dependencies(
     helpers: tuple[ReplicaClient, WarmPool, Fitting],
     changed: asyncio.Event,
 ) -> SupervisorDependencies:
-    client, pool, room = helpers
+    client, pool, memory = helpers
 
     def on_change() -> None:
         changed.set()
@@ -181,7 +181,7 @@ def _dependencies(
         environment=lambda spec: replica_environment(spec, home),
         keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
         on_change=on_change,
-        room=room,
+        memory=memory,
         policy=ways.policy,
         timings=ways.timings,
     )
@@ -193,7 +193,7 @@ class _Memory:
 
     watch: MemoryWatch
     resources: NodeResourcesReader
-    room: Fitting
+    fitting: Fitting
 
 
 def _memory(timings: SupervisionTimings, replicas: Callable[[], ReplicaTable]) -> _Memory:

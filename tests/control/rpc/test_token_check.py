@@ -63,7 +63,7 @@ class NoAdapters:
         raise AssertionError("nobody asks for adapters here")
 
 
-class NoRoom:
+class NoSums:
     async def fit(self, spec: nodes_pb2.ReplicaSpec) -> MemoryFit:
         return MemoryFit()
 
@@ -104,7 +104,7 @@ class EndlessRoutes(routes_pb2_grpc.RoutesServicer):
 @asynccontextmanager
 async def agent(security: ClusterSecurity) -> AsyncIterator[tuple[NoReplicas, NodeAgentServer]]:
     replicas, server = NoReplicas(), NodeAgentServer("127.0.0.1", 0, security)
-    await server.serve(replicas, AnyHead(), NoAdapters(), NoLogs(), NoRoom())
+    await server.serve(replicas, AnyHead(), NoAdapters(), NoLogs(), NoSums())
     yield replicas, server
     await server.stop()
 

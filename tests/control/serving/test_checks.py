@@ -95,10 +95,10 @@ def test_an_address_of_another_machine_is_refused(options: ServeOptions) -> None
 
 
 def test_too_little_memory_for_vllm_says_how_much_is_needed() -> None:
-    with pytest.raises(CannotStart, match=r"need about 6 GiB, 5\.0 GiB are available"):
-        check_memory("vllm", 2, 5 * GIB)
+    with pytest.raises(CannotStart, match=r"need about 4 GiB, 3\.0 GiB are available"):
+        check_memory("vllm", 2, 3 * GIB)
 
 
 def test_the_simulated_engine_needs_no_memory_to_speak_of() -> None:
     check_memory("simulated", 8, 0)
-    check_memory("vllm", 1, 3 * GIB)
+    check_memory("vllm", 1, 2 * GIB)

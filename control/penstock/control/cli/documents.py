@@ -153,8 +153,8 @@ def _memory(step: StepModel) -> Iterator[str]:
         yield f"{needs}, {_gib(fit.free_bytes)} are free on node {fit.node}{said}"
     elif fit.verdict is FitVerdict.TOO_LARGE:
         helps = f"; what helps: {', or '.join(fit.advice)}" if fit.advice else ""
-        needs = f"a replica needs {_gib(fit.needed_bytes)} GiB"
-        yield f"node {fit.node} would refuse it: {needs}, {fit.reason}{helps}"
+        needs = f"a replica needs {_gib(fit.needed_bytes)} GiB, {_gib(fit.free_bytes)} are free"
+        yield f"node {fit.node} would refuse it: {needs}; {fit.reason}{helps}"
     elif fit.node:
         yield f"not known what memory it takes: {fit.reason}"
 

@@ -46,8 +46,8 @@ class SupervisionTimings:
     renewal_drain: timedelta = timedelta(seconds=30)
     # Between looks whether a replica finds memory now, and how many: what ended lately, or stops
     # beside it, gives its own back in a while.
-    room_again_after: timedelta = timedelta(seconds=1)
-    room_looks: int = 5
+    memory_again_after: timedelta = timedelta(seconds=1)
+    memory_looks: int = 5
     # Between looks at what replicas take, each of which walks through all that they have mapped.
     measure_every: timedelta = timedelta(seconds=10)
     # From SIGTERM to SIGKILL of the whole group, after running calls got their time.
@@ -79,7 +79,7 @@ class ReplicaProbe(Protocol):
         `InvalidInput` where saying it again would not help."""
 
 
-class Room(Protocol):
+class MemoryJudge(Protocol):
     """What memory this node has for replicas."""
 
     async def refusal(self, spec: nodes_pb2.ReplicaSpec) -> str:
@@ -101,6 +101,6 @@ class SupervisorDependencies:
     # its replica: one that was adopted may not, and is renewed.
     keeps_secrets: Callable[[nodes_pb2.ReplicaSpec, Sequence[str]], bool]
     on_change: Callable[[], None]  # called after each change of a record
-    room: Room
+    memory: MemoryJudge
     policy: RestartPolicy
     timings: SupervisionTimings

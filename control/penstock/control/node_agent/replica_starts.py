@@ -22,7 +22,7 @@ Runs = Callable[[Process, ReplicaStart], None]
 Pause = Callable[[timedelta], Awaitable[bool]]  # false: the replica is to be stopped
 
 
-class NoRoom(LaunchFailed):
+class NoMemory(LaunchFailed):
     """A replica was not started, since the node has no memory for it."""
 
 
@@ -39,8 +39,8 @@ class ReplicaStarts:
 
     async def start(self, spec: nodes_pb2.ReplicaSpec, runs: Runs, pause: Pause) -> Process:
         """Starts a process, of which `runs` hears before it can register. Raises LaunchFailed, as
-        `NoRoom` where the node has no memory for it and gets none in a while."""
-        await self._find_room(spec, pause)
+        `NoMemory` where the node has no memory for it and gets none in a while."""
+        await self._find_memory(spec, pause)
         needs, because = self._needs, self._cold_because
         self._cold_because, self._began = "", needs.clock.monotonic()
         order = StartOrder(
@@ -58,15 +58,15 @@ class ReplicaStarts:
         runs(process, ReplicaStart(StartKind.COLD, claimed.reason))
         return process
 
-    async def _find_room(self, spec: nodes_pb2.ReplicaSpec, pause: Pause) -> None:
+    async def _find_memory(self, spec: nodes_pb2.ReplicaSpec, pause: Pause) -> None:
         timings = self._needs.timings
-        for look in range(timings.room_looks):
-            if look and not await pause(timings.room_again_after):
+        for look in range(timings.memory_looks):
+            if look and not await pause(timings.memory_again_after):
                 break
-            refusal = await self._needs.room.refusal(spec)
+            refusal = await self._needs.memory.refusal(spec)
             if not refusal:
                 return
-        raise NoRoom(refusal)
+        raise NoMemory(refusal)
 
     @property
     def registers_within(self) -> float | None:

@@ -28,7 +28,7 @@ from penstock.control.node_agent.replica_record import (
     identity,
     made_for,
 )
-from penstock.control.node_agent.replica_starts import NoRoom, ReplicaStarts
+from penstock.control.node_agent.replica_starts import NoMemory, ReplicaStarts
 from penstock.control.state.fleet.replica import ReplicaStart
 from penstock.control.supervision.process import Process
 from penstock.control.supervision.restart_policy import (
@@ -189,7 +189,7 @@ class ReplicaSupervisor:
             self._stopping.set()
         if self._stopping.is_set():
             return None
-        if isinstance(refusal, NoRoom):
+        if isinstance(refusal, NoMemory):
             exit_code = CANNOT_LOAD  # as the replica would say it, some seconds later
         exit_code = WOKE_WRONG if self._nap.failed else exit_code
         ended: dict[str, Any] = {**NO_PROCESS, "exit_code": exit_code or 0}

@@ -77,7 +77,7 @@ class Logs(Protocol):
         `Unavailable`."""
 
 
-class Room(Protocol):
+class Fitting(Protocol):
     """What memory replicas would find here."""
 
     async def fit(self, spec: nodes_pb2.ReplicaSpec) -> MemoryFit:
@@ -108,14 +108,14 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
         allegiance: Allegiance,
         adapters: AdapterDirectories,
         logs: Logs,
-        room: Room,
+        fitting: Fitting,
         callers: AgentTokenCheck,
     ) -> None:
         self._replicas = replicas
         self._allegiance = allegiance
         self._adapters = adapters
         self._logs = logs
-        self._room = room
+        self._fitting = fitting
         self._callers = callers
 
     async def StartReplica(
@@ -190,7 +190,7 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
     ) -> nodes_pb2.FitReply:
         """What a replica would take here; starts nothing, so anybody in the cluster may ask."""
         async with explained(context):
-            fit = await self._room.fit(request.spec)
+            fit = await self._fitting.fit(request.spec)
         return fit_reply(fit)
 
 
@@ -230,11 +230,11 @@ class NodeAgentServer:
         allegiance: Allegiance,
         adapters: AdapterDirectories,
         logs: Logs,
-        room: Room,
+        fitting: Fitting,
     ) -> None:
         """Answers from now on."""
         nodes_pb2_grpc.add_NodeAgentServicer_to_server(  # type: ignore[no-untyped-call]  # by protoc
-            NodeAgentService(replicas, allegiance, adapters, logs, room, self._callers),
+            NodeAgentService(replicas, allegiance, adapters, logs, fitting, self._callers),
             self._server,
         )
         await self._server.start()

@@ -14,8 +14,9 @@ from penstock.control.serving.options import ServeOptions
 from penstock.control.settings import split_address
 
 GIB = 1024**3
-# One replica of a small model: vLLM's three processes, the KV cache aside.
-VLLM_MEMORY = 3 * GIB
+# One replica of the smallest model, its KV cache included (docs/measured.md); how much one of this
+# model takes, the node's agent adds up.
+VLLM_MEMORY = int(1.75 * GIB)
 
 
 def check_memory(engine: str, replicas: int, available: int) -> None:

@@ -70,6 +70,6 @@ def test_a_plan_says_what_a_node_would_refuse(asked_head: AskedHead, tmp_path: P
     file.write_text(FILE)
     told = asked_head.run("diff", "-f", str(file))
     assert (
-        "node n1 would refuse it: a replica needs 15.0 GiB, 5.00 GiB are missing; what helps: "
-        "max_model_len=8192, or another node"
+        "node n1 would refuse it: a replica needs 15.0 GiB, 10.0 are free; 5.00 GiB are "
+        "missing; what helps: max_model_len=8192, or another node"
     ) in told.stdout

@@ -90,6 +90,7 @@ def test_what_others_have_of_a_gpu_is_not_free(models: Path) -> None:
         ({"max-model-len": "16k"}, 50, Verdict.TOO_LARGE),
         ({"max_model_len": "16k", "cpu_kvcache_gib": "2"}, 50, Verdict.FITS),
         ({"max_model_len": "16k", "kv_cache_dtype": "fp8"}, 50, Verdict.FITS),
+        ({"max_model_len": "auto", "cpu_kvcache_gib": "0.1"}, 50, Verdict.FITS),
     ],
 )
 def test_a_cpu_is_judged_by_its_free_memory(
@@ -124,6 +125,34 @@ def test_the_shipped_model_starts_on_a_small_machine() -> None:
         known = judging.read_model(checks.find_model(model))
         found = judging.judge(known, judging.Order({}), Machine(free=2 * GIB))
         assert found.verdict in (Verdict.FITS, Verdict.TIGHT), model
+
+
+def test_a_model_that_was_downloaded_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "models--someone--llama"
+    large_models.llama_8b(repository / "snapshots" / "abc")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("abc")
+    model = judging.read_model(checks.find_model("someone/llama"))
+    order = judging.Order({"max_model_len": "4096"})
+    assert judging.judge(model, order, Machine(free=8 * GIB)).verdict is Verdict.TOO_LARGE
+    assert judging.judge(model, order, Machine(free=20 * GIB)).verdict is Verdict.FITS
+    (repository / "refs" / "main").write_text("another")
+    gone = judging.read_model(checks.find_model("someone/llama"))
+    assert judging.judge(gone, order, Machine(free=0)).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "engine_args", [{"hf-overrides": "{}"}, {"load_format": "dummy"}, {"revision": "v2"}]
+)
+def test_settings_that_make_another_model_of_it_are_not_judged(
+    models: Path, engine_args: dict[str, str]
+) -> None:
+    found = judged(models, "whole", Machine(free=0), **engine_args)
+    assert (found.verdict, found.needed) == (Verdict.UNKNOWN, 0)
+    assert found.reason.endswith("may make another model of it")
 
 
 def test_a_model_that_is_not_here_is_not_judged() -> None:

@@ -57,7 +57,7 @@ def asked(
         kv_number=_kv_number(said.get("kv_cache_dtype", "auto"), number, shape),
         kv_bytes=amount(said.get("kv_cache_memory_bytes", "")),
         utilization=_share(said.get("gpu_memory_utilization", "")),
-        context=amount(said.get("max_model_len", "")) or shape.longest,
+        context=_context(said, shape),
         sequences=amount(said.get("max_num_seqs", ""))
         or (_LARGE_SEQUENCES if large else _GPU_SEQUENCES),
         step=amount(said.get("max_num_batched_tokens", ""))
@@ -85,6 +85,13 @@ def _kv_number(said: str, number: int, shape: Shape) -> int:
     if said.startswith(("fp8", "int8")) or (said == "auto" and shape.narrow_kv):
         return 1
     return {"bfloat16": 2, "float16": 2, "float32": 4}.get(said, number)
+
+
+def _context(said: Mapping[str, str], shape: Shape) -> int:
+    """0 where vLLM finds one that fits, or is told how many blocks there are."""
+    if "num_gpu_blocks_override" in said or said.get("max_model_len") in ("auto", "-1"):
+        return 0
+    return amount(said.get("max_model_len", "")) or shape.longest
 
 
 def _share(text: str) -> float:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from penstock.replica.default_model import engine_args as shipped_args
 from penstock.replica.values import CannotLoad
 from penstock.replica.vllm.start import checks
-from penstock.replica.vllm.start.arguments import Circumstances, own_settings
+from penstock.replica.vllm.start.arguments import Circumstances, named, own_settings
 from penstock.replica.vllm.start.memory.asked import Asked, asked
+from penstock.replica.vllm.start.memory.downloads import downloaded
 from penstock.replica.vllm.start.memory.gpus import gpu_bytes, gpu_names
 from penstock.replica.vllm.start.memory.shape import Shape, shape_of
 from penstock.replica.vllm.start.memory.sums import (
@@ -27,6 +29,7 @@ from penstock.replica.vllm.start.memory.weights import Weights, weights_in
 _KV: Final = "cpu_kvcache_gib"
 _CONTEXTS: Final = tuple(1024 << power for power in range(8, -1, -1))
 _LEAST_KV: Final = 0.125
+_ELSEWHERE: Final = ("hf_overrides", "hf_config_path", "revision", "download_dir", "load_format")
 Change = Mapping[str, str]
 
 
@@ -35,13 +38,9 @@ class Model:
     """What there is to know of a model before it is loaded."""
 
     place: checks.ModelPlace
+    files: Path | None  # where they lie; None: not on this machine
     shape: Shape = field(default_factory=Shape)
     weights: Weights = field(default_factory=Weights)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether its files are here."""
-        return self.place.directory is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +55,17 @@ class Order:
 def read_model(place: checks.ModelPlace) -> Model:
     """A model's measures, from its config and the headers of its weights. Raises `CannotLoad`, and
     `OSError` where a file cannot be read."""
-    if place.directory is None:
-        return Model(place)
-    config = checks.read_json(place.directory / "config.json", place.name)
-    weights = weights_in(checks.weight_files(place.directory))
-    return Model(place, shape_of(config), weights)
+    files = place.directory or downloaded(place.name)
+    if files is None:
+        return Model(place, None)
+    config = checks.read_json(files / "config.json", place.name)
+    return Model(place, files, shape_of(config), weights_in(checks.weight_files(files)))
 
 
 def judge(model: Model, order: Order, machine: Machine) -> Sum:
     """What it takes. Raises `CannotLoad` for settings of ours that cannot be used."""
-    if not model.is_known:
-        return Sum(free=machine.free, unknown=f"{model.place.name} is not on this machine yet")
+    if unknown := _unknown(model, order):
+        return Sum(free=machine.free, unknown=unknown)
     wanted = _asked(model, order, machine)
     if machine.device:
         return on_device(model.weights, model.shape, wanted, machine)
@@ -114,12 +113,20 @@ def refusal(model: Model, found: Sum, why_not: tuple[str, ...]) -> str:
     )
 
 
+def _unknown(model: Model, order: Order) -> str:
+    """Why nothing is known of its size; empty: all is."""
+    if model.files is None or not model.weights.stored:
+        return f"{model.place.name} is not on this machine yet"
+    found = [key for key in named(order.engine_args) if key in _ELSEWHERE]
+    return f"{', '.join(found)} may make another model of it" if found else ""
+
+
 def _asked(model: Model, order: Order, machine: Machine) -> Asked:
     circumstances = Circumstances(
         not machine.device,
         order.adapter_slots,
         order.adapter_rank,
-        model.shape.longest,
+        checks.longest_context(model.place),
         checks.writes_text(model.place),
         shipped_args(model.place.name),
     )

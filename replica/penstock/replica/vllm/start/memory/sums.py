@@ -24,6 +24,9 @@ GRAPHS: Final = 512 * MIB
 TRUE_WITHIN: Final = 0.1
 """A start is refused where more is missing than the sum may be wrong by."""
 
+DRIVERS_PART: Final = 0.05
+"""By so much a driver may tell of more memory than CUDA has to give."""
+
 
 class Verdict(StrEnum):
     """Whether it can be started."""
@@ -70,9 +73,9 @@ class Sum:
     @property
     def least(self) -> int:
         """What has to be free for the start: the sum without margins may be too large; what a GPU's
-        utilization grants has to be there whole."""
+        utilization grants, vLLM wants whole."""
         if self.granted >= 0:
-            return self.granted
+            return int(self.granted * (1 - DRIVERS_PART))
         certain = sum(line.bytes for line in self.lines if not line.margin)
         return int(certain * (1 - TRUE_WITHIN))
 
