@@ -43,12 +43,12 @@ class FakeInference(inference_pb2_grpc.InferenceServicer):
 
     def __init__(
         self,
+        wakes: str,
         silent_while: Path | None,
         refuses_while: Path | None,
         drains: Path | None,
         metrics: Path | None,
         keeps: Path | None,
-        wakes: str,
     ) -> None:
         self._keeps = keeps
         self._wakes = wakes
@@ -138,7 +138,7 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
     else:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     paths = (Path(behaviour[name]) if name in behaviour else None for name in PATHS)
-    service = FakeInference(*paths, wakes=behaviour.get("wakes", ""))
+    service = FakeInference(behaviour.get("wakes", ""), *paths)
     server = grpc.aio.server()
     inference_pb2_grpc.add_InferenceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     address = f"127.0.0.1:{server.add_insecure_port(options.listen)}"

@@ -38,6 +38,8 @@ def configure_logs(replica_id: str, level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(process="replica", replica_id=replica_id))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # Ours by itself: while vLLM makes its app, something sets the root's level to "error".
+    logging.getLogger("penstock").setLevel(level.upper())
 
 
 def tell_end(reason: str) -> None:

@@ -53,14 +53,17 @@ class Sleeper:
         served_name: str,
         settings: SleepSettings,
         drained: Callable[[float], Awaitable[int]],
+        memory: Callable[[], exposition.Memory] = exposition.memory,
     ) -> None:
-        """`drained`: waits so many seconds for running calls, and returns how many are left."""
+        """`drained`: waits so many seconds for running calls, and returns how many are left;
+        `memory`: what is held, which takes a while to find out."""
         self._engine = engine
         self._presence = presence
         self._keeper = keeper
         self._served_name = served_name
         self._settings = settings
         self._drained = drained
+        self._memory = memory
         self._turn = asyncio.Lock()
         self._rest = contextlib.AsyncExitStack()  # holds what is not to work while it sleeps
         self._before: dict[AdapterSource | None, str] = {}
@@ -172,7 +175,7 @@ class Sleeper:
 
     async def _weigh(self) -> None:
         """How much more memory it holds than after its first wake."""
-        held = await asyncio.to_thread(exposition.memory)
+        held = await asyncio.to_thread(self._memory)
         whole = held.replica + held.children
         self._held_at_first = self._held_at_first or whole
         self._growth_percent = round(100 * (whole / self._held_at_first - 1))

@@ -33,6 +33,7 @@ _PAIRS = [
     "long_prefill_token_threshold_adaptive",
     "enforce_eager",
     "enable_lora",
+    "enable_sleep_mode",
     "enable_prompt_tokens_details",
     "use_tqdm_on_load",
 ]
@@ -65,6 +66,12 @@ def test_a_cuda_engine_gets_nothing_that_is_meant_for_cpus() -> None:
     line = " ".join(_line(CUDA))
     for flag in ("enforce-eager", "kv-cache-memory", "executor-backend", "max-num-seqs"):
         assert flag not in line
+
+
+def test_sleep_mode_is_asked_for_where_there_is_one() -> None:
+    assert "--enable-sleep-mode" in _line(Circumstances(cpu=False, sleeps=True))
+    for others in (CUDA, Circumstances(cpu=True, sleeps=True)):
+        assert "--enable-sleep-mode" not in _line(others)
 
 
 def test_what_the_deployment_says_goes_over_the_defaults() -> None:
