@@ -53,7 +53,7 @@ class HeadProcess:
         self.admin = "127.0.0.1:0"
         self.rpc = "127.0.0.1:0"
         self.process: subprocess.Popen[str] | None = None
-        self.client = httpx.AsyncClient(trust_env=False, timeout=5)
+        self.client = httpx.AsyncClient(trust_env=False, timeout=5, verify=False)
 
     async def start(self, *flags: str) -> None:
         self.process = self.spawn(*flags)

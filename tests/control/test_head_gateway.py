@@ -52,7 +52,7 @@ class HeadWithGateway:
         self.token = directory / "data" / "admin.token"
         self.argv = [sys.executable, "-c", START, data_dir, *addresses, str(binary)]
         self.process: subprocess.Popen[str] | None = None
-        self.client = httpx.AsyncClient(trust_env=False, timeout=5)
+        self.client = httpx.AsyncClient(trust_env=False, timeout=5, verify=False)
 
     def start(self) -> None:
         self.process = subprocess.Popen(self.argv, text=True, stderr=subprocess.DEVNULL)

@@ -18,6 +18,7 @@ from typing import Any
 import openai
 
 from tests.e2e.loads import Answer, Load, admin, ask_once
+from tests.e2e.streams import sdk_at
 from tests.e2e.system import System, eventually
 from tests.fakes.gateway_process import GatewayProcess
 from tests.fakes.ports import free_address
@@ -124,8 +125,7 @@ def status_at(port: int, key: str) -> int:
 
 def client_at(port: int, key: str) -> openai.AsyncOpenAI:
     """An SDK client of one gateway that shows every refusal."""
-    url = f"http://127.0.0.1:{port}/v1"
-    return openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0, timeout=60)
+    return sdk_at(f"http://127.0.0.1:{port}/v1", key)
 
 
 def limit_at(port: int, key: str) -> int:

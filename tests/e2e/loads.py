@@ -14,6 +14,7 @@ from typing import Any
 
 import openai
 
+from tests.e2e.streams import sdk_at
 from tests.e2e.system import System
 
 Json = dict[str, Any]
@@ -89,7 +90,7 @@ def share(values: list[float], part: float) -> float:
 
 def sdk(system: System, key: str = "none") -> openai.AsyncOpenAI:
     """An SDK client that shows every refusal."""
-    return openai.AsyncOpenAI(base_url=system.base_url, api_key=key, max_retries=0, timeout=60)
+    return sdk_at(system.base_url, key)
 
 
 async def ask_once(

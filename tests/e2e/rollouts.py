@@ -9,18 +9,18 @@ from typing import Any
 
 import openai
 
+from tests.e2e.streams import client_of
 from tests.e2e.system import System, eventually
 
 Json = dict[str, Any]
 
 
 class Sessions:
-    """Clients that talk on and on, each in turns."""
+    """Sessions that go on and on, each in turns."""
 
-    def __init__(self, system: System, model: str) -> None:
+    def __init__(self, model: str) -> None:
         self.answers = 0
         self.failures: list[str] = []
-        self._system = system
         self._model = model
         self._over = False
 
@@ -28,15 +28,13 @@ class Sessions:
         """Each finishes the answer that it reads."""
         self._over = True
 
-    async def talk(self) -> None:
-        """One client until the end: an answer is whole, or it is a failure."""
-        url = self._system.base_url
-        async with openai.AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
-            while not self._over:
-                try:
-                    await self._ask(client)
-                except openai.APIError as error:
-                    self.failures.append(repr(error))
+    async def talk(self, client: openai.AsyncOpenAI) -> None:
+        """One session until the end: an answer is whole, or it is a failure."""
+        while not self._over:
+            try:
+                await self._ask(client)
+            except openai.APIError as error:
+                self.failures.append(repr(error))
 
     async def _ask(self, client: openai.AsyncOpenAI) -> None:
         finish = None
@@ -58,10 +56,10 @@ class Sessions:
 @asynccontextmanager
 async def sessions(system: System, model: str, count: int) -> AsyncIterator[Sessions]:
     """So many clients that talk as long as this lasts."""
-    talking = Sessions(system, model)
-    async with asyncio.TaskGroup() as group:
+    talking = Sessions(model)
+    async with client_of(system) as client, asyncio.TaskGroup() as group:
         for _ in range(count):
-            group.create_task(talking.talk())
+            group.create_task(talking.talk(client))
         try:
             yield talking
         finally:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import openai
 import psutil
 
+from tests.e2e.streams import client_of
 from tests.e2e.system import System
 
 CLIENTS = 8
@@ -91,8 +92,7 @@ async def asking(
 ) -> AsyncIterator[Traffic]:
     """The primary's clients ask while the block runs; whatever they see but answers fails it."""
     traffic = Traffic(system, cycle(questions))
-    options: Json = {"base_url": system.base_url, "api_key": "none", "max_retries": 0}
-    async with openai.AsyncOpenAI(**options, timeout=60) as client, asyncio.TaskGroup() as group:
+    async with client_of(system) as client, asyncio.TaskGroup() as group:
         for _ in range(clients):
             group.create_task(traffic.ask(client))
         try:

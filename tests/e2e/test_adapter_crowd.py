@@ -16,7 +16,7 @@ from tests.e2e.system import System, get_json, running
 from tests.fakes.lora_adapters import random_adapter
 from tests.fakes.waiting import until
 
-CROWD, CONTENTS, ASKED = 1000, 16, 40
+CROWD, CONTENTS, ASKED, CLIENTS = 1000, 16, 40, 16
 NAMES = [f"crowd-{number}@1" for number in range(CROWD)]
 
 
@@ -34,7 +34,6 @@ async def admin_of(system: System) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(
         base_url=f"http://127.0.0.1:{system.admin_port}/admin/v1",
         headers={"authorization": f"Bearer {system.admin_token}"},
-        limits=httpx.Limits(max_connections=16),
         trust_env=False,
         timeout=60,
     ) as client:
@@ -47,13 +46,17 @@ async def register_all(system: System, folder: Path) -> None:
     for number, source in enumerate(sources):
         random_adapter(source, seed=number, rank=1)
 
+    # For whoever waits within httpx, it looks through all who wait at each end of a request.
+    turns = asyncio.Semaphore(CLIENTS)
+
     async with admin_of(system) as client:
 
         async def register(number: int) -> Any:
             name, version = NAMES[number].split("@")
             source = str(sources[number % CONTENTS])
             body = {"name": name, "version": version, "base": "sim", "source": source}
-            reply = await client.post("/adapters", json=body)
+            async with turns:
+                reply = await client.post("/adapters", json=body)
             assert reply.status_code == 201, reply.text
             return reply.json()
 

@@ -24,11 +24,12 @@ async def load(system: System) -> AsyncIterator[list[Stream]]:
 
 
 async def _keep_asking(system: System) -> None:
-    """One connection that is kept, and a new one for each second request."""
+    """One connection that is kept, and a new one for each second request; twenty a second."""
     async with client_of(system) as client:
         while True:
             await ask(system, client)
             await ask(system)
+            await asyncio.sleep(0.1)
 
 
 def _restarted(system: System, role: str, before: int) -> bool:

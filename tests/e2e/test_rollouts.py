@@ -18,7 +18,7 @@ async def test_a_change_and_its_undo_cost_no_request_also_where_the_head_is_kill
     before = await rolled_out(system, "sim", within=60)
     async with sessions(system, "sim", 20) as talking:
         spec = system.admin("deployments/sim")["spec"]
-        changed(system, "sim", engine_args={**spec["engine_args"], "tokens_per_second": "400"})
+        changed(system, "sim", engine_args={**spec["engine_args"], "tokens_per_second": "40"})
         system.kill(system.pid_of("head"))
         told = await rolled_out(system, "sim", within=120)
         assert (told["revision"], told["state"]) == (before["revision"] + 1, "served")

@@ -181,12 +181,8 @@ def sent(asked: Asked) -> SimpleNamespace:
 
 
 def settings(server: ProviderServer, *more: str) -> tuple[str, ...]:
-    """The settings of an engine that speaks with this server and is not patient."""
-    timeouts = (
-        *("first_event_timeout_ms=600", "answer_timeout_ms=600"),
-        "between_events_timeout_ms=400",
-    )
-    return (f"endpoint_url={server.url}", f"region={REGION}", *timeouts, *more)
+    """The settings of an engine that speaks with this server."""
+    return (f"endpoint_url={server.url}", f"region={REGION}", *more)
 
 
 def write_keys(path: Path, key_id: str, secret: str, profile: str = "default") -> None:

@@ -158,11 +158,12 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         if code := int(behaviour.get("exit_code", 0)):
             sys.stderr.write(f"penstock-replica: error: the fake exits with {code}\n")
             return code
-        service.state = inference_pb2.REPLICA_STATE_READY
         hello.max_model_len, hello.capacity = MAX_MODEL_LEN, CAPACITY
         hello.adapter_slots, hello.max_adapter_rank = options.max_adapters, options.max_adapter_rank
         hello.adapters.extend(map(adapter, options.adapter))
         await agent.RegisterReplica(hello, timeout=5)
+        # Not before: a test that sees it ready may kill the agent that it would still tell.
+        service.state = inference_pb2.REPLICA_STATE_READY
         async with asyncio.TaskGroup() as tasks:
             telling = tasks.create_task(tell_kept(service, agent, hello))
             await stop.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -10,12 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer.main
+import typer.testing
 from typer.testing import CliRunner, Result
 
 from penstock.control.admin.server import AdminServer
 from penstock.control.cli.app import app
 from penstock.control.secrets_files import write_secret
 from tests.control.admin.app_harness import SECRET, Admin, running_admin
+
+# Of each invocation, to make all verbs anew takes longer than the verb.
+vars(typer.testing)["_get_command"] = functools.cache(typer.main.get_command)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ _PRICES = (
     "usd_per_million_cached=0.1",
     "usd_per_million_output=10",
 )
+_WAITS = ("first_event_timeout_ms", "answer_timeout_ms", "between_events_timeout_ms")
 
 
 @pytest.fixture
@@ -34,16 +35,17 @@ def secrets(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def engine(server: ProviderServer, secrets: Path) -> AsyncIterator[ProviderEngine]:
-    settings = (
-        f"base_url={server.url}/v1",
-        "api_key_file=key",
-        "first_event_timeout_ms=400",
-        "answer_timeout_ms=400",
-        "between_events_timeout_ms=400",
-        "connect_timeout_ms=1000",
-        *_PRICES,
-    )
+def patience(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """How long an engine waits: too long for any machine, but where a test is about that."""
+    milliseconds = 1_000 if request.node.get_closest_marker("impatient") else 60_000
+    return tuple(f"{wait}={milliseconds}" for wait in _WAITS)
+
+
+@pytest.fixture
+async def engine(
+    server: ProviderServer, secrets: Path, patience: tuple[str, ...]
+) -> AsyncIterator[ProviderEngine]:
+    settings = (f"base_url={server.url}/v1", "api_key_file=key", *patience, *_PRICES)
     flags = ("--secrets-dir", str(secrets))
     async with provider_engine("openai", MODEL, *settings, flags=flags) as engine:
         yield engine
@@ -70,10 +72,9 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 async def bedrock_engine(
-    bedrock_server: ProviderServer, aws: Path
+    bedrock_server: ProviderServer, aws: Path, patience: tuple[str, ...]
 ) -> AsyncIterator[ProviderEngine]:
     prices = ("usd_per_million_input=3", "usd_per_million_output=15", "usd_per_million_cached=0.3")
-    async with provider_engine(
-        "bedrock", bedrock.MODEL, *bedrock.settings(bedrock_server, *prices)
-    ) as engine:
+    settings = bedrock.settings(bedrock_server, *patience, *prices)
+    async with provider_engine("bedrock", bedrock.MODEL, *settings) as engine:
         yield engine

@@ -22,6 +22,7 @@ def _is_estimate(tokens: int) -> bool:
     return _TOKENS * 0.9 < tokens < _TOKENS * 1.1
 
 
+@pytest.mark.impatient
 @pytest.mark.parametrize("stream", [True, False])
 async def test_what_was_sent_and_not_answered_in_time_costs_its_prompt(
     engine: ProviderEngine, server: ProviderServer, stream: bool
@@ -67,6 +68,7 @@ async def test_what_was_refused_or_never_sent_costs_nothing(
     server.come_back()
 
 
+@pytest.mark.impatient
 async def test_a_picture_is_not_counted_by_its_bytes(
     engine: ProviderEngine, server: ProviderServer
 ) -> None:
