@@ -23,6 +23,7 @@ PYTHON_MAY = {
     "control/penstock/control/outside/warm_processes.py": "hands parts of it on to a zygote",
     "replica/penstock/replica/providers/secrets.py": "secrets that a deployment names by variable",
     "replica/penstock/replica/settings.py": "the log level of a replica that is started by hand",
+    "replica/benchmarks/warm_start.py": "hands it on to what it claims",
     "replica/penstock/replica/warm_pool/process.py": "a claimed member gets a replica's",
     "replica/penstock/replica/vllm/start/environment.py": "vLLM is configured by variables",
     "replica/penstock/replica/vllm/start/memory/downloads.py": "where the hub's tool keeps models",
