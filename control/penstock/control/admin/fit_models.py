@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from penstock.control.admin.derived import Shown
-from penstock.control.state.fleet.memory import FitVerdict
+from penstock.control.state.fleet.memory import FitVerdict, MemoryFit
 
 
 class FitLineModel(Shown):
@@ -26,3 +26,8 @@ class MemoryFitModel(Shown):
     reason: str = Field(description="why it does not fit or is not known; empty: it fits")
     advice: list[str] = Field(description="settings and machines that it would fit")
     node: str = Field(description="that it would be put on; empty: none was asked")
+
+
+def unasked() -> MemoryFitModel:
+    """Where no node was asked."""
+    return MemoryFitModel.drawn(MemoryFit(reason="told in a dry run of a new template alone"))

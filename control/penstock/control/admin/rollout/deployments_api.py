@@ -187,7 +187,7 @@ class DeploymentsApi:
         shown = self._model(view, deployment)
         if write.dry_run:
             fits = await self._fits.of_changed(self._cluster.view(), view, [name])
-            shown.memory = MemoryFitModel.drawn(fits[name]) if name in fits else None
+            shown.memory = MemoryFitModel.drawn(fits[name]) if name in fits else shown.memory
         return shown
 
     def _model(self, view: ClusterView, deployment: Deployment) -> DeploymentModel:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_
 
 from penstock.control.admin.derived import Shown, derived
 from penstock.control.admin.fields import Text, one_of
-from penstock.control.admin.fit_models import MemoryFitModel
+from penstock.control.admin.fit_models import MemoryFitModel, unasked
 from penstock.control.admin.rollout.deployment_settings import SPECS, SettingsModel
 from penstock.control.admin.rollout.load_models import DoubtModel, LoadModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
@@ -134,8 +134,9 @@ class DeploymentModel(Shown):
     aliases: list[str] = Field(default_factory=list, description="of adapters that it offers")
     created_at: datetime
     updated_at: datetime
-    memory: MemoryFitModel | None = Field(
-        None, description="of one of its replicas, in a dry run that changes their template"
+    memory: MemoryFitModel = Field(
+        default_factory=unasked,
+        description="of one of its replicas: told in a dry run that changes their template",
     )
 
     @classmethod
