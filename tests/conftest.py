@@ -28,9 +28,11 @@ def group_of(nodeid: str) -> str:
 
     A file stays whole, for its module's fixtures; so do the contracts, for the replica that they
     share, the SDKs, for their system, and all that start vLLM, since an engine wants the machine's
-    memory and cores to itself.
+    memory and cores to itself. Each line of the README starts a system of its own.
     """
     path, _, test = nodeid.partition("::")
+    if path == "tests/e2e/test_readme_starts.py":
+        return nodeid
     folder = path.rpartition("/")[0]
     if folder.startswith("tests/replica/vllm") or (folder == "tests/contracts" and "vllm" in test):
         return "vllm"
