@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,14 +28,20 @@ _ON_ONE_SYSTEM = {f"tests/e2e/test_{name}.py" for name in ("openapi", "real_adap
 """Which files share a system that takes long to start (`shared_real`)."""
 
 
+_LONGEST = {"tests/e2e/test_overload.py", "tests/e2e/test_several_gateways.py"}
+"""Groups that take minutes with few tests. A worker is dealt two groups at first: of these, one."""
+
+
 def group_of(nodeid: str) -> str:
     """Which tests stay together when several workers share them (`-n 2`).
 
     A file stays whole, for its module's fixtures; so do the contracts, for the replica that they
     share, the SDKs, for their system, and all that start vLLM, since an engine wants the machine's
-    memory and cores to itself.
+    memory and cores to itself. Each line of the README starts a system of its own.
     """
     path, _, test = nodeid.partition("::")
+    if path == "tests/e2e/test_readme_starts.py":
+        return nodeid
     folder = path.rpartition("/")[0]
     if folder.startswith("tests/replica/vllm") or (folder == "tests/contracts" and "vllm" in test):
         return "vllm"
@@ -48,18 +55,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Deals out whole groups, by the tests' names: the marks that `--dist loadgroup` goes by reach
     xdist no more since pytest 9.2, and single tests are dealt out (pytest-xdist, issue 1386).
     """
+    config.option.loadscopereorder = False  # as `pytest_collection_modifyitems` has it
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = group_of
     return scheduler
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what is marked `long`, unless `-m` asks for it: CI never runs it."""
-    if "long" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("long")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("long")]
+    """Leaves out what is marked `long`, unless `-m` asks for it: CI never runs it. Workers take the
+    groups that are likely to take longest first.
+    """
+    if "long" not in config.option.markexpr:
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    if hasattr(config, "workerinput"):
+        sizes = Counter(group_of(item.nodeid) for item in items)
+        items.sort(key=lambda item: _rank(group_of(item.nodeid), sizes))
+
+
+def _rank(group: str, sizes: Counter[str]) -> tuple[bool, int]:
+    return group not in _LONGEST, -sizes[group]
 
 
 def pytest_runtest_setup() -> None:

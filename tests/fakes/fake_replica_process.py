@@ -131,7 +131,7 @@ class FakeInference(inference_pb2_grpc.InferenceServicer):
 
 
 async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
-    """The life of the fake; returns its exit code."""
+    """The life of the fake, ready once its agent knows all; returns its exit code."""
     stop = asyncio.Event()
     if "deaf" in behaviour:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -162,7 +162,6 @@ async def serve(options: argparse.Namespace, behaviour: dict[str, str]) -> int:
         hello.adapter_slots, hello.max_adapter_rank = options.max_adapters, options.max_adapter_rank
         hello.adapters.extend(map(adapter, options.adapter))
         await agent.RegisterReplica(hello, timeout=5)
-        # Not before: a test that sees it ready may kill the agent that it would still tell.
         service.state = inference_pb2.REPLICA_STATE_READY
         async with asyncio.TaskGroup() as tasks:
             telling = tasks.create_task(tell_kept(service, agent, hello))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.calls.answers import EventSink
 from penstock.replica.providers.provider_engine import ProviderEngine
 from penstock.replica.values import Chunk, EngineError, Failed, Finished
 from tests.fakes import openai_server as provider
@@ -247,11 +246,6 @@ _EVENTS = list(provider.stream_events({"model": MODEL, "messages": [], "max_toke
             ),
             "upstream_error",
         ),
-        pytest.param(
-            provider.raw_stream(*_EVENTS[:3], silent=True),
-            "upstream_timeout",
-            marks=pytest.mark.impatient,
-        ),
     ],
 )
 async def test_what_breaks_in_mid_stream_ends_as_a_failure_and_never_as_an_end(
@@ -307,17 +301,6 @@ async def test_a_body_without_choices_is_a_fault(
     assert (await failure(engine, chat())).code == "upstream_cut_short"
 
 
-@pytest.mark.impatient
-async def test_a_provider_that_says_nothing_is_not_asked_twice(
-    engine: ProviderEngine, server: ProviderServer
-) -> None:
-    server.next.append(provider.nothing)
-    failed = await failure(engine, chat(stream=True))
-    assert (failed.status, failed.code) == (504, "upstream_timeout")
-    assert failed.retryable
-    assert len(server.asked) == 1
-
-
 async def test_a_deadline_of_the_call_holds(engine: ProviderEngine, server: ProviderServer) -> None:
     server.next.append(provider.nothing)
     failed = await failure(engine, replace(chat(stream=True), deadline_ms=50))
@@ -367,28 +350,6 @@ async def test_a_hundred_streams_run_at_once_and_the_next_waits(
         ends = [events[-1] for events in await asyncio.gather(*tasks)]
     assert all(isinstance(end, Finished) for end in ends)
     assert server.most_running == 100
-
-
-@pytest.mark.impatient
-async def test_a_sign_of_life_is_no_silence(engine: ProviderEngine, server: ProviderServer) -> None:
-    pings = (b": ping\n\n",) * 3
-    server.next.append(provider.raw_stream(*_EVENTS[:2], *pings, *_EVENTS[2:], pause=0.4))
-    assert objects_of(await asked(engine, chat(stream=True)))
-
-
-@pytest.mark.impatient
-async def test_a_slow_client_holds_the_provider_back_and_is_no_fault_of_it(
-    engine: ProviderEngine, server: ProviderServer
-) -> None:
-    server.next.append(provider.usual(key=KEY))
-    sink = EventSink()
-    task = asyncio.ensure_future(engine.answer(chat(stream=True, max_tokens=4000), sink))
-    await asyncio.sleep(1.2)  # longer than a provider may be silent
-    assert engine.load().tokens < 100
-    while not isinstance(event := await sink.take(), Finished | Failed):
-        pass
-    assert isinstance(event, Finished)
-    await task
 
 
 async def test_a_provider_that_goes_fails_calls_and_is_used_again_when_it_is_back(

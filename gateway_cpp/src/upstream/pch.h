@@ -1,4 +1,4 @@
-// What nearly every file of the rooms from upstream on includes and takes seconds to read.
+// What nearly every file here, in proxy and in http includes and takes seconds to read.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
