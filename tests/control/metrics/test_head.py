@@ -17,7 +17,7 @@ from penstock.control.state.cluster import (
     GatewayReport,
     GatewayState,
 )
-from penstock.control.state.fleet.replica import NodeId, ReplicaId, ReplicaState
+from penstock.control.state.fleet.replica import WOKE_WRONG, NodeId, ReplicaId, ReplicaState
 from penstock.control.state.happened import happened
 from penstock.control.state.rollout.actions import Place, Stop
 from penstock.control.state.rollout.deployment import after_failure, changed, paused
@@ -113,6 +113,28 @@ async def test_writes_of_the_store_are_timed_and_failures_counted() -> None:
     found = samples(metrics.page())
     assert found["penstock_head_store_write_seconds_count"] == 4
     assert found["penstock_head_store_write_failures_total"] == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("woke wrongly: the model answers otherwise than before the sleep", "wrong"),
+        ("did not wake: no answer within 120 s", "slow"),
+    ],
+)
+def test_wakes_that_went_wrong_are_counted_by_cause(said: str, cause: str) -> None:
+    starting = replica(state=ReplicaState.STARTING)
+    status = replace(starting.status, exit_code=WOKE_WRONG, last_error=said)
+    ended = replace(starting, state=ReplicaState.BACKOFF, status=status, crashes=1)
+    views = [ClusterView().with_replica(each) for each in (starting, ended)]
+    metrics = metrics_of(views[-1])
+    metrics.happened(list(happened(*views, NOON)))
+    found = samples(metrics.page())
+    counts = {
+        each: found[f'penstock_head_wrong_wakes_total{{cause="{each}"}}']
+        for each in ("wrong", "slow")
+    }
+    assert counts == {"wrong": 0, "slow": 0, cause: 1}
 
 
 def test_rollouts_are_counted_by_what_came_of_them_and_the_present_one_is_shown() -> None:

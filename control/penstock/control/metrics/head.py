@@ -75,14 +75,7 @@ class HeadMetrics:
             "Transactions of the store that failed.",
             registry=self._registry,
         )
-        self._rollouts = Counter(
-            "penstock_head_rollouts_total",
-            "Revisions by what came of them; one that failed may be rolled back, too.",
-            ["result"],
-            registry=self._registry,
-        )
-        for result in ROLLOUTS.values():
-            self._rollouts.labels(result)
+        self._rollouts, self._wrong_wakes = _rollouts(self._registry), _wakes(self._registry)
         self._lost_events = Counter(
             "penstock_head_events_lost_total",
             "Events that could not be stored.",
@@ -104,10 +97,12 @@ class HeadMetrics:
             self._failed_writes.inc()
 
     def happened(self, events: Sequence[Event]) -> None:
-        """Of these, those that a rollout came to."""
+        """Of these, those that a rollout or a wake came to."""
         for event in events:
             if event.reason in ROLLOUTS:
                 self._rollouts.labels(ROLLOUTS[Reason(event.reason)]).inc()
+            if event.reason == Reason.REPLICA_WOKE_WRONG:
+                self._wrong_wakes.labels("slow" if "did not wake" in event.text else "wrong").inc()
 
     def events_lost(self, count: int) -> None:
         """So many events were not stored."""
@@ -235,3 +230,21 @@ def _traffic(view: ClusterView, totals: Mapping[str, Totals]) -> Iterator[Metric
         "Of these, refused by admission.",
         {name: each.rejected for name, each in known.items()},
     )
+
+
+def _by(registry: CollectorRegistry, label: str, kinds: Iterable[str], *said: str) -> Counter:
+    """A counter that tells of each kind from the start."""
+    found = Counter(*said, [label], registry=registry)
+    for kind in kinds:
+        found.labels(kind)
+    return found
+
+
+def _rollouts(registry: CollectorRegistry) -> Counter:
+    text = "Revisions by what came of them; one that failed may be rolled back, too."
+    return _by(registry, "result", ROLLOUTS.values(), "penstock_head_rollouts_total", text)
+
+
+def _wakes(registry: CollectorRegistry) -> Counter:
+    text = "Replicas that a sleep changed: they did not answer as before, or not wake in time."
+    return _by(registry, "cause", ("wrong", "slow"), "penstock_head_wrong_wakes_total", text)

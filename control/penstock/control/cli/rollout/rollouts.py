@@ -15,6 +15,7 @@ from penstock.control.cli.rollout.following import follow, words
 from penstock.control.cli.tables import day
 from penstock.control.errors import Code, NotFound
 from penstock.control.outside.admin_client import AdminClient
+from penstock.control.state.rollout.template import Template
 
 rollout = typer.Typer(
     name="rollout",
@@ -129,7 +130,9 @@ def _change(it: SettingsChangeModel) -> tuple[str, ...]:
 def _row(it: RevisionModel) -> tuple[str, ...]:
     made = it.spec.model_dump()
     engine_args = made.pop("engine_args")
-    model, said = made.pop("model"), {k: v for k, v in made.items() if v and k != "engine"}
+    model, engine = made.pop("model"), made.pop("engine")
+    unset = Template(engine, model)
+    said = {name: value for name, value in made.items() if value != getattr(unset, name)}
     settings = " ".join(f"{name}={value}" for name, value in {**said, **engine_args}.items())
     number = f"{it.number}{' (current)' if it.current else ''}"
     return (number, it.state, model, settings, day(it.at), it.by, it.reason)
