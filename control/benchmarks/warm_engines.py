@@ -95,7 +95,7 @@ class Served:
     def _full(self) -> bool:
         (node,) = self.admin("GET", "nodes")
         pool = node["warm_pool"]
-        return node["state"] == "ready" and pool["waiting"] == pool["target"]
+        return bool(node["state"] == "ready" and pool["waiting"] == pool["target"])
 
     def measured(self, name: str, figures: Figures, what: Callable[[Served], float]) -> None:
         """Has it done with a full pool, and notes how long it took."""

@@ -37,6 +37,7 @@ from penstock.control.managers.rollout.deployments import DeploymentManager
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
+from penstock.control.managers.shadow.comparer import ComparerManager
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.usage import UsageManager
@@ -103,9 +104,8 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
-        comparer, logs = shadows.comparer, GrpcAgentLogs(dialer)
-        asked = GrpcReplicaCaller(dialer), comparer, comparer, logs, placement
-        sources = AdminSources(traffic, spend, *asked, events, engines, gateway, watch.now)
+        asked = (*_asked(dialer, shadows), placement, events, engines)
+        sources = AdminSources(traffic, spend, *asked, gateway, watch.now)
         admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield Head(
@@ -123,6 +123,13 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
             events,
             engines,
         )
+
+
+def _asked(
+    dialer: Dialer, shadows: HeadShadows
+) -> tuple[GrpcReplicaCaller, ComparerManager, ComparerManager, GrpcAgentLogs]:
+    """Whom the admin API asks beside the cluster: replicas, what was compared, recorded, logged."""
+    return GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, GrpcAgentLogs(dialer)
 
 
 def _listening(settings: HeadSettings, stack: AsyncExitStack) -> socket.socket:

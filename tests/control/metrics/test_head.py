@@ -128,7 +128,7 @@ def test_wakes_that_went_wrong_are_counted_by_cause(said: str, cause: str) -> No
     ended = replace(starting, state=ReplicaState.BACKOFF, status=status, crashes=1)
     views = [ClusterView().with_replica(each) for each in (starting, ended)]
     metrics = metrics_of(views[-1])
-    metrics.happened(list(happened(*views, NOON)))
+    metrics.happened(list(happened(views[0], views[1], NOON)))
     found = samples(metrics.page())
     counts = {
         each: found[f'penstock_head_wrong_wakes_total{{cause="{each}"}}']

@@ -232,9 +232,11 @@ def _traffic(view: ClusterView, totals: Mapping[str, Totals]) -> Iterator[Metric
     )
 
 
-def _by(registry: CollectorRegistry, label: str, kinds: Iterable[str], *said: str) -> Counter:
+def _by(
+    registry: CollectorRegistry, label: str, kinds: Iterable[str], name: str, said: str
+) -> Counter:
     """A counter that tells of each kind from the start."""
-    found = Counter(*said, [label], registry=registry)
+    found = Counter(name, said, [label], registry=registry)
     for kind in kinds:
         found.labels(kind)
     return found
