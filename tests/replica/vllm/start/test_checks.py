@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,23 @@ def test_a_model_that_lacks_a_part_is_refused(
     with pytest.raises(CannotLoad, match=words) as caught:
         checks.find_model(str(model))
     assert str(model) in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["endless", "waiting", "deep", "large"])
+def test_a_config_that_could_not_be_read_to_its_end_is_refused(model: Path, kind: str) -> None:
+    config = model / "config.json"
+    config.unlink()
+    if kind == "endless":
+        config.symlink_to("/dev/zero")
+    elif kind == "waiting":
+        os.mkfifo(config)
+    elif kind == "deep":
+        config.write_text("[" * 100_000)
+    else:
+        config.touch()
+        os.truncate(config, 1 << 30)
+    with pytest.raises(CannotLoad, match=r"config.json cannot be read: \w"):
+        checks.find_model(str(model))
 
 
 def test_a_cuda_build_without_a_gpu_is_told_in_words_that_help() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ _WEIGHTS: Final = ("*.safetensors", "*.bin", "*.pt", "*.gguf")
 _WRITERS: Final = ("ForCausalLM", "LMHeadModel")
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _SMALL_BYTES: Final = 256 << 20
+_LARGEST_JSON: Final = 64 << 20
 _MEMINFO: Final = Path("/proc/meminfo")
 
 
@@ -154,10 +156,13 @@ def _weight_bytes(directory: Path) -> int:
 def read_json(path: Path, who: str) -> dict[str, Any]:
     """A file that holds a JSON object; `who` is what the error is about."""
     try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _LARGEST_JSON:
+            raise ValueError(f"it is no file of at most {_LARGEST_JSON >> 20} MiB")
         parsed = json.loads(path.read_text())
     except FileNotFoundError:
         raise CannotLoad(f"{who}: {path.parent} holds no {path.name}; check the path") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CannotLoad(f"{who}: {path} cannot be read: {error}") from None
     if not isinstance(parsed, dict):
         raise CannotLoad(f"{who}: {path} is no JSON object")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from pathlib import Path
 
@@ -46,6 +47,11 @@ def test_a_real_models_weights_are_read_from_its_header_alone(tmp_path: Path) ->
 def test_files_of_other_formats_count_with_their_size(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"x" * 1000)
     assert weights_in([tmp_path / "pytorch_model.bin"]).loaded(THIRTY_TWO_BITS) == 1000
+
+
+def test_weights_that_nobody_writes_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.safetensors")
+    assert weights_in([tmp_path / "model.safetensors"]) == Weights()
 
 
 LENGTHS = st.one_of(st.integers(0, 200), st.integers(0, 2**64 - 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,8 +50,9 @@ def weights_in(files: Iterable[Path]) -> Weights:
 
 
 def _weights_of(path: Path) -> Weights:
-    size = path.stat().st_size
-    if path.suffix != ".safetensors":
+    about = path.stat()
+    size = about.st_size
+    if path.suffix != ".safetensors" or not stat.S_ISREG(about.st_mode):
         return Weights(size)
     with path.open("rb") as file:
         try:
