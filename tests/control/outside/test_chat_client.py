@@ -31,6 +31,13 @@ async def test_the_words_come_one_by_one(server: ProviderServer) -> None:
     assert server.asked[-1].path == "/v1/chat/completions"
 
 
+async def test_words_may_hold_whatever_ends_a_line_elsewhere(server: ProviderServer) -> None:
+    words = "a\u2028b\x85c"
+    event = f'data: {{"choices": [{{"delta": {{"content": "{words}"}}}}]}}\n\n'.encode()
+    server.next.append(raw_stream(event, b"data: [DONE]\r\n\r\n"))
+    assert await asked(server) == [words]
+
+
 async def test_without_a_key_it_is_said_how_to_give_one(server: ProviderServer) -> None:
     with pytest.raises(Unauthenticated, match=r"Incorrect API key .*PENSTOCK_API_KEY says it"):
         await asked(server, key="")
@@ -46,6 +53,9 @@ async def test_without_a_key_it_is_said_how_to_give_one(server: ProviderServer) 
             raw_stream(HALF, b'data: {"error": {"message": "the engine died"}}\n\n'),
             "broke off: the engine died",
         ),
+        (raw_stream(b'data: {"error": "no"}\n\n'), 'broke off: {"error": "no"}'),
+        (raw_stream(b'data: {"choices": [{}]}\n\n'), "broke off: "),
+        (raw_stream(b'data: {"choi\n\n'), "broke off: "),
     ],
 )
 async def test_half_an_answer_is_an_error(

@@ -15,7 +15,7 @@ from penstock.control.outside.admin_transport import trusting
 
 # Before the first token a long prompt is computed.
 SILENCE = httpx.Timeout(5, read=600)
-END = "[DONE]"
+END = b"[DONE]"
 LONGEST_ERROR = 500  # characters of an answer that is none
 
 
@@ -34,22 +34,35 @@ async def streamed(
         ):
             if not reply.is_success:
                 raise _refusal(url, reply.status_code, await reply.aread())
-            async for line in reply.aiter_lines():
-                event = line.removeprefix("data:").strip()
+            async for line in _lines(reply):
+                event = line.removeprefix(b"data:").strip()
                 if event == END:
                     return
-                if event.startswith("{"):
+                if event.startswith(b"{"):
                     yield _words(event)
             raise Unavailable(f"{url}: the answer broke off without a word")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Unavailable(f"{url}: {error or type(error).__name__}") from error
 
 
-def _words(event: str) -> str:
-    told = json.loads(event)
-    if "error" in told:
-        raise Unavailable(f"the answer broke off: {told['error'].get('message', event)}")
-    return "".join(each["delta"].get("content") or "" for each in told.get("choices", ()))
+async def _lines(reply: httpx.Response) -> AsyncIterator[bytes]:
+    """Of the answer; words may hold what else text knows as the end of a line."""
+    rest = b""
+    async for part in reply.aiter_bytes():
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line
+
+
+def _words(event: bytes) -> str:
+    try:
+        told = json.loads(event)
+        if "error" in told:
+            raise Unavailable(f"the answer broke off: {told['error']['message']}")
+        return "".join(each["delta"].get("content") or "" for each in told.get("choices", ()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        said = event[:LONGEST_ERROR].decode("utf-8", "replace")
+        raise Unavailable(f"the answer broke off: {said}") from None
 
 
 def _refusal(url: str, status: int, body: bytes) -> Exception:
