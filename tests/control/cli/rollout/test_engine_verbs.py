@@ -60,6 +60,13 @@ def test_run_tells_why_there_is_no_engine(asked_head: AskedHead) -> None:
     assert "no engine is started: no node is ready" in refused.stderr
 
 
+def test_run_asks_nothing_that_is_no_text(head: AskedHead) -> None:
+    refused = head.run("run", "penstock-mini", "\udcff", "--engine", "simulated")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "penstock run: error: the question is no text" in refused.stderr
+    assert head.run("engines", "list", "--json").stdout.strip() == "[]"
+
+
 def test_status_shows_engines_apart(head: AskedHead) -> None:
     head.run("deploy", "mini", "--model", "penstock-mini", "--engine", "simulated")
     assert "Engines" not in head.run("status").stdout

@@ -136,8 +136,7 @@ def run(
       penstock run penstock-mini - --max-tokens 50 < question.txt
     """
     asked = _asked(model, f"run-{secrets.token_hex(4)}", engine, engine_arg, None, ttl)
-    words = sys.stdin.read() if prompt == "-" else prompt
-    question: dict[str, Any] = {"messages": [{"role": "user", "content": words}]}
+    question: dict[str, Any] = {"messages": [{"role": "user", "content": _words(prompt)}]}
     question |= {"max_tokens": max_tokens} if max_tokens else {}
 
     async def answered(admin: AdminClient) -> None:
@@ -155,6 +154,18 @@ def run(
         head.ask(answered)
     except asyncio.CancelledError:
         raise typer.Exit(128 + signal.SIGINT) from None
+
+
+def _words(prompt: str) -> str:
+    """What is asked. Raises `invalid-setting`."""
+    if prompt == "-" and sys.stdin is None:
+        raise invalid_setting("the question is -, and stdin is closed")
+    try:
+        words = sys.stdin.read() if prompt == "-" else prompt
+        words.encode()
+    except UnicodeError as error:
+        raise invalid_setting(f"the question is no text: {error}") from None
+    return words
 
 
 @contextmanager
