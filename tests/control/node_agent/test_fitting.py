@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.control.errors import Unavailable
-from penstock.control.node_agent.fitting import Fitting, NodeMemory
+from penstock.control.node_agent.fitting import MOST_AT_ONCE, Fitting, NodeMemory
 from penstock.control.state.fleet.memory import FitVerdict, ReplicaMemory
 from penstock.v1 import nodes_pb2
 
@@ -20,18 +22,23 @@ class Sums:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
         self.broken = False
+        self.known = True
+        self.at_once = self.most_at_once = 0
 
     async def told(self, arguments: Sequence[str]) -> Mapping[str, Any]:
         self.asked.append(list(arguments))
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0)
+        self.at_once -= 1
         if self.broken:
             raise Unavailable("no sum of memory")
         free = int(arguments[arguments.index("--free") + 1])
         return {
-            "verdict": "fits" if free >= 100 else "too_large",
+            "verdict": ("fits" if free >= 100 else "too_large") if self.known else "unknown",
             "lines": [{"what": "weights", "bytes": 110, "note": ""}],
             "needed": 110,
-            "least": 100,
+            "least": 100 if self.known else 0,
             "free": free,
             "refusal": "" if free >= 100 else f"110 are needed, {free} are free",
             "reason": "" if free >= 100 else "10 are missing",
@@ -70,6 +77,33 @@ async def test_what_finds_memory_is_asked_for_once() -> None:
     assert len(sums.asked) == 1
     assert await judge.refusal(replica("c", engine_args=["dtype=float32"])) == ""
     assert sums.asked[-1][-4:] == ["--engine-arg", "dtype=float32", "--", "mini"]
+
+
+async def test_a_model_that_was_not_here_is_judged_once_it_is() -> None:
+    machine, sums = Machine(free=90), Sums()
+    judge = fitting(machine, sums)
+    sums.known = False
+    assert await judge.refusal(replica("a", model="someone/some-model")) == ""
+    sums.known = True
+    assert await judge.refusal(replica("b", model="someone/some-model")) != ""
+
+
+async def test_a_model_whose_weights_were_written_anew_is_judged_anew(tmp_path: Path) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.touch()
+    sums = Sums()
+    judge = fitting(Machine(free=500), sums)
+    for second in (1, 1, 2):
+        os.utime(weights, (second, second))
+        await judge.refusal(replica("a", model=str(tmp_path)))
+    assert len(sums.asked) == 2
+
+
+async def test_plans_ask_for_few_sums_at_once() -> None:
+    sums = Sums()
+    judge = fitting(Machine(free=500), sums)
+    await asyncio.gather(*(judge.fit(replica("a")) for _ in range(20)))
+    assert (len(sums.asked), sums.most_at_once) == (20, MOST_AT_ONCE)
 
 
 async def test_what_finds_none_is_refused_with_the_sum() -> None:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -23,6 +24,12 @@ log = logging.getLogger(__name__)
 
 JUDGED: Final = "vllm"
 """The engine that takes more than any machine has to spare."""
+
+MOST_AT_ONCE: Final = 4
+"""Processes that answer plans: each reads a model's files, beside replicas that are to serve."""
+_PATIENCE: Final = 10.0  # seconds, under which other starts wait: a file system may hang
+_MOST_KEPT: Final = 256  # judgements
+_MOST_FILES: Final = 1000  # of a model, that are looked at for changes
 
 _Key = tuple[Any, ...]
 
@@ -52,14 +59,16 @@ class Fitting:
         self._least: dict[_Key, int] = {}  # bytes that have to be free, of what was judged to fit
         self._promised: dict[str, int] = {}  # the same, of replicas that are starting
         self._one_at_a_time = asyncio.Lock()
+        self._asked = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def fit(self, spec: nodes_pb2.ReplicaSpec) -> MemoryFit:
         """The sum of a replica beside what is free now."""
         if spec.engine != JUDGED:
             return MemoryFit(reason=f"engine {spec.engine} loads no model")
         try:
-            free = await self._free(spec)
-            return fit_of(await self._source.told([*self._machine(spec, free), *arguments(spec)]))
+            async with self._asked:
+                free = await self._free(spec)
+                return fit_of(await self._told(spec, free))
         except Unavailable as error:
             return MemoryFit(reason=str(error))
 
@@ -70,21 +79,35 @@ class Fitting:
             return ""
         async with self._one_at_a_time:
             try:
-                return await self._refusal(spec)
-            except Unavailable as error:
-                log.info("replica %s is started without a sum: %s", spec.replica_id, error)
+                async with asyncio.timeout(_PATIENCE):
+                    return await self._refusal(spec)
+            except (Unavailable, TimeoutError) as error:
+                why = str(error) or "none came in time"
+                log.info("replica %s is started without a sum: %s", spec.replica_id, why)
                 return ""
 
     async def _refusal(self, spec: nodes_pb2.ReplicaSpec) -> str:
-        free, key = await self._free(spec), self._key(spec)
-        if self._least.get(key, free + 1) > free:
-            told = await self._source.told([*self._machine(spec, free), *arguments(spec)])
-            if fit_of(told).verdict is FitVerdict.TOO_LARGE:
+        free, key = await self._free(spec), await self._key(spec)
+        least = self._least.get(key, free + 1)
+        if least > free:
+            told = await self._told(spec, free)
+            verdict = fit_of(told).verdict
+            if verdict is FitVerdict.TOO_LARGE:
                 return str(told.get("refusal"))
-            self._least[key] = int(told.get("least", 0))
+            least = int(told.get("least", 0))
+            if verdict is not FitVerdict.UNKNOWN:  # the model may come to this machine at any time
+                self._keep(key, least)
         if not spec.devices:
-            self._promised[spec.replica_id] = self._least[key]
+            self._promised[spec.replica_id] = least
         return ""
+
+    def _keep(self, key: _Key, least: int) -> None:
+        if len(self._least) >= _MOST_KEPT:
+            self._least.clear()
+        self._least[key] = least
+
+    async def _told(self, spec: nodes_pb2.ReplicaSpec, free: int) -> Mapping[str, Any]:
+        return await self._source.told([*self._machine(spec, free), *arguments(spec)])
 
     async def _free(self, spec: nodes_pb2.ReplicaSpec) -> int:
         """Bytes of the machine that nobody has and nobody was promised; of accelerators, which no
@@ -111,10 +134,10 @@ class Fitting:
         devices = self._node.resources().devices
         return min((d.memory_bytes for d in devices if d.uuid in spec.devices), default=0)
 
-    def _key(self, spec: nodes_pb2.ReplicaSpec) -> _Key:
+    async def _key(self, spec: nodes_pb2.ReplicaSpec) -> _Key:
         """What the sum depends on, but for what is free."""
-        files = (Path(spec.model), Path(spec.model) / "config.json")
-        return (*arguments(spec), self._device(spec), *map(_changed, files))
+        changed = await asyncio.to_thread(_changed, Path(spec.model))
+        return (*arguments(spec), self._device(spec), *changed)
 
 
 def arguments(spec: nodes_pb2.ReplicaSpec) -> list[str]:
@@ -144,7 +167,11 @@ def fit_of(told: Mapping[str, Any]) -> MemoryFit:
         raise Unavailable(f"the sum of memory cannot be read: {error!r}") from error
 
 
-def _changed(path: Path) -> int:
+def _changed(model: Path) -> list[int]:
+    """When the model's directory and each of its files was last written; empty: it is none."""
+    found: list[int] = []
     with suppress(OSError):
-        return path.stat().st_mtime_ns
-    return 0
+        for path in (model, *sorted(islice(model.iterdir(), _MOST_FILES))):
+            with suppress(OSError):
+                found.append(path.stat().st_mtime_ns)
+    return found
