@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.replica.vllm.start.memory.weights import Weights, weights_in
+from penstock.replica.vllm.start.memory.weights import Weights, loaded, weights_in
 from tests.fakes.large_models import llama_8b, llama_8b_awq, write_weights
 
 SIXTEEN_BITS, THIRTY_TWO_BITS = 2, 4
@@ -42,6 +42,13 @@ def test_a_real_models_weights_are_read_from_its_header_alone(tmp_path: Path) ->
         path = make(tmp_path / make.__name__) / "model.safetensors"
         assert path.stat().st_blocks * 512 < 1 << 20
         assert weights_in([path]).loaded(SIXTEEN_BITS) / 1e9 == pytest.approx(gigabytes, abs=0.01)
+
+
+def test_weights_that_a_model_brings_once_more_are_counted_once(tmp_path: Path) -> None:
+    names = ("consolidated.safetensors", "model-1-of-2.safetensors", "model-2-of-2.safetensors")
+    files = [tmp_path / name for name in names]
+    assert loaded(files) == files[1:]
+    assert loaded(files[:1]) == files[:1]
 
 
 def test_files_of_other_formats_count_with_their_size(tmp_path: Path) -> None:

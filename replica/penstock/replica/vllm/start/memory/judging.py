@@ -24,7 +24,7 @@ from penstock.replica.vllm.start.memory.sums import (
     on_cpus,
     on_device,
 )
-from penstock.replica.vllm.start.memory.weights import Weights, weights_in
+from penstock.replica.vllm.start.memory.weights import Weights, loaded, weights_in
 
 _KV: Final = "cpu_kvcache_gib"
 _CONTEXTS: Final = tuple(1024 << power for power in range(8, -1, -1))
@@ -59,7 +59,7 @@ def read_model(place: checks.ModelPlace) -> Model:
     if files is None:
         return Model(place, None)
     config = checks.read_json(files / "config.json", place.name)
-    return Model(place, files, shape_of(config), weights_in(checks.weight_files(files)))
+    return Model(place, files, shape_of(config), weights_in(loaded(checks.weight_files(files))))
 
 
 def judge(model: Model, order: Order, machine: Machine) -> Sum:

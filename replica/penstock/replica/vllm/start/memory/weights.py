@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from penstock.adapters.safetensors import (
     read_header,
 )
 
+_AGAIN: Final = "consolidated"
 _FLOATING: Final = ("F64", "F32", "F16", "BF16")
 
 
@@ -39,6 +40,13 @@ class Weights:
             self.floating_bytes + other.floating_bytes,
             self.floating + other.floating,
         )
+
+
+def loaded(files: Sequence[Path]) -> list[Path]:
+    """Those that an engine loads, of a model's files: some models bring their weights once more, in
+    one file of another format."""
+    again = [path for path in files if path.name.startswith(_AGAIN)]
+    return [path for path in files if path not in again] or again
 
 
 def weights_in(files: Iterable[Path]) -> Weights:
