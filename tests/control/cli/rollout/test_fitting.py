@@ -43,10 +43,18 @@ def test_what_cannot_be_summed_is_one_line(asked_head: AskedHead) -> None:
         (("penstock-mini", "--gpu", "abacus"), "GPU abacus is not known"),
         (("penstock-mini", "--gpu", "l4", "--node", "n1"), "say one of them"),
         (("penstock-mini", "--node", "n1"), "n1"),
+        (("penstock-mini", "--engine-arg", "max_modl_len=8"), "near to it: max_model_len"),
     ):
         told = asked_head.run("fit", *words)
         assert told.exit_code == 1
         assert said in told.stderr
+
+
+def test_a_node_is_not_asked_about_settings_that_nothing_has(asked_head: AskedHead) -> None:
+    with_node(asked_head)
+    told = asked_head.run("fit", "m", "--node", "n1", "--engine-arg", "max_modl_len=8")
+    assert told.exit_code == 1
+    assert "near to it: max_model_len" in told.stderr
 
 
 def test_a_node_is_asked_by_the_head(asked_head: AskedHead) -> None:

@@ -13,6 +13,7 @@ from penstock.control.admin.resources import resources
 from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.node_drain import node_in
 from penstock.control.managers.rollout.fits import Fits
+from penstock.control.state.rollout.engine_args import check_engine_args
 from penstock.control.state.rollout.template import MOST_ADAPTERS, Template, check_template
 
 Settings = Annotated[
@@ -39,6 +40,7 @@ def fits_api(cluster: Cluster, fits: Fits) -> APIRouter:
         pairs = tuple((k, v) for k, _, v in (each.partition("=") for each in engine_arg or ()))
         template = Template("vllm", model, pairs, max_adapters, max_adapter_rank)
         check_template(template)
+        check_engine_args(template)
         return MemoryFitModel.drawn(await fits.on(node, template))
 
     return router

@@ -18,6 +18,8 @@ from penstock.control.outside.devices import open_devices
 from penstock.control.outside.fit_process import FitProcess
 from penstock.control.serving.options import parse_engine_args, resolve_model
 from penstock.control.state.fleet.memory import FitVerdict, MemoryFit
+from penstock.control.state.rollout.engine_args import check_engine_args
+from penstock.control.state.rollout.template import Template, check_template
 
 LIMIT_SECONDS: Final = 60.0
 MIB: Final = 1 << 20
@@ -60,11 +62,15 @@ def fit(
     """
     if gpu and node:
         raise invalid_setting("--gpu and --node: say one of them")
-    settings = [f"{key}={value}" for key, value in parse_engine_args(engine_arg or ()).items()]
+    given = parse_engine_args(engine_arg or ())
+    settings = [f"{key}={value}" for key, value in given.items()]
     counts = {"max_adapters": max_adapters, "max_adapter_rank": max_adapter_rank}
     if node:
         told = head.ask(lambda admin: admin.fit(node, model, settings, **counts))
     else:
+        template = Template("vllm", model, tuple(given.items()), **counts)
+        check_template(template)
+        check_engine_args(template)
         words = [word for each in settings for word in ("--engine-arg", each)]
         words += [str(word) for k, v in counts.items() for word in (f"--{k.replace('_', '-')}", v)]
         machine = ["--gpu", gpu] if gpu else _this_machine()
