@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final
 
 import typer
@@ -19,7 +19,7 @@ from penstock.control.outside.fit_process import FitProcess
 from penstock.control.serving.options import parse_engine_args, resolve_model
 from penstock.control.state.fleet.memory import FitVerdict, MemoryFit
 from penstock.control.state.rollout.engine_args import check_engine_args
-from penstock.control.state.rollout.template import Template, check_template
+from penstock.control.state.rollout.template import Template
 
 LIMIT_SECONDS: Final = 60.0
 MIB: Final = 1 << 20
@@ -68,13 +68,8 @@ def fit(
     if node:
         told = head.ask(lambda admin: admin.fit(node, model, settings, **counts))
     else:
-        template = Template("vllm", model, tuple(given.items()), **counts)
-        check_template(template)
-        check_engine_args(template)
-        words = [word for each in settings for word in ("--engine-arg", each)]
-        words += [str(word) for k, v in counts.items() for word in (f"--{k.replace('_', '-')}", v)]
-        machine = ["--gpu", gpu] if gpu else _this_machine()
-        told = MemoryFitModel.drawn(_here([*machine, *words, "--", resolve_model(model)]))
+        check_engine_args(Template("vllm", model, tuple(given.items())))
+        told = MemoryFitModel.drawn(_here(model, settings, gpu, counts))
     if head.as_json:
         say_json(told)
         return
@@ -101,8 +96,12 @@ def _row(what: str, count: int, note: str) -> str:
     return f"  {what:<14}{count / MIB:>9,.0f} MiB  {note}".rstrip()
 
 
-def _here(arguments: Sequence[str]) -> MemoryFit:
-    return fit_of(asyncio.run(FitProcess(limit=LIMIT_SECONDS).told(arguments)))
+def _here(model: str, settings: Sequence[str], gpu: str, counts: Mapping[str, int]) -> MemoryFit:
+    words = ["--gpu", gpu] if gpu else _this_machine()
+    words += [word for each in settings for word in ("--engine-arg", each)]
+    words += [str(word) for k, v in counts.items() for word in (f"--{k.replace('_', '-')}", v)]
+    told = FitProcess(limit=LIMIT_SECONDS).told([*words, "--", resolve_model(model)])
+    return fit_of(asyncio.run(told))
 
 
 def _this_machine() -> list[str]:
