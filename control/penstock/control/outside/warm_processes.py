@@ -15,10 +15,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from penstock.control import log_files
 from penstock.control.errors import LaunchFailed
@@ -128,7 +128,12 @@ class WarmMember:
         self._claimed, now = True, time.monotonic_ns() // 1_000_000
         env = {**os.environ, **order.env}
         become = {"argv": list(order.argv), "env": env, "claimed_at_ms": now}
-        with log_files.opened(order.log_path) as log:
+        try:
+            log = log_files.opened(order.log_path)
+        except OSError as error:
+            self._channel.close()
+            raise LaunchFailed(f"a warm process gets no log: {error}") from error
+        with log:
             answer = await self._asked({"become": become}, within, log.fileno())
         if answer.get("become") is not True:
             raise LaunchFailed("a member of the warm pool did not become what it was to be")
@@ -245,28 +250,33 @@ def start_zygote(
     argv: Sequence[str], log_path: Path, observe: Callable[[Told], None]
 ) -> WarmZygote:
     """Starts one, in a process group of its own. Raises `LaunchFailed`."""
-    log_files.begin(log_path)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs, log_files.opened(log_path) as log:
-        try:
-            child = subprocess.Popen(
-                [*argv, "--fd", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-                env=zygote_environment(os.environ),
-                pass_fds=[theirs.fileno()],
-            )
-        except OSError as error:
-            ours.close()
-            raise LaunchFailed(f"cannot start {argv[0]}: {error}") from error
+    try:
+        log_files.begin(log_path)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ExitStack() as undo:
+            undo.callback(ours.close)
+            with theirs, log_files.opened(log_path) as log:
+                process = _spawned(argv, theirs, log)
+            undo.pop_all()
+    except OSError as error:  # of descriptors, of processes, of memory
+        raise LaunchFailed(f"cannot start {argv[0]}: {error}") from error
+    return WarmZygote(process, ours, observe)
+
+
+def _spawned(argv: Sequence[str], theirs: socket.socket, log: BinaryIO) -> RunningProcess:
+    child = subprocess.Popen(
+        [*argv, "--fd", str(theirs.fileno())],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+        env=zygote_environment(os.environ),
+        pass_fds=[theirs.fileno()],
+    )
     child.returncode = 0  # its pidfd tells of its end
     started_at = start_time(child.pid, even_dead=True)
     assert started_at is not None  # not reaped yet
-    return WarmZygote(
-        RunningProcess(child.pid, started_at, os.pidfd_open(child.pid)), ours, observe
-    )
+    return RunningProcess(child.pid, started_at, os.pidfd_open(child.pid))
 
 
 def _closed(descriptors: Sequence[int]) -> None:
