@@ -160,6 +160,11 @@ class WarmPool:
         self._zygote.want(self._state.wanted)
         self._changed.set()  # a claim may have asked: it is to be done in time
 
+    def _ask_again(self) -> None:
+        """What a zygote was asked for it counted by what waited then, as far as it knew."""
+        if self._state.stage is Stage.FORKING and self._zygote is not None:
+            self._zygote.want(self._state.wanted)
+
     def _observe(self, told: Told) -> None:
         """What the zygote tells."""
         match told:
@@ -172,6 +177,7 @@ class WarmPool:
             case Ended(pid):
                 left = (each for each in self._members if each.process.pid != pid)
                 self._members = deque(left)
+                self._ask_again()
             case Gone(why):
                 log.warning("the warm pool's zygote is gone: %s", why)
                 self._zygote = None
@@ -216,6 +222,7 @@ class WarmPool:
             await self.failed(str(error))
             return self.went_cold(order.engine, str(error))
         self._claims += 1
+        self._ask_again()
         return taken.process
 
     def went_cold(self, engine: str, reason: str) -> Cold:
@@ -271,13 +278,19 @@ class WarmPool:
     async def _next_member(self) -> Member | None:
         """One that waits, or one that is forked for this claim: that takes a zygote no time."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self.patience.fork_limit.total_seconds()):
-                while not self._members and self._zygote is not None:
+            async with asyncio.timeout(self.patience.answer_limit.total_seconds()):
+                while not self._has_living() and self._zygote is not None:
                     if self._state.stage is Stage.IDLE:
                         self._fork()
                     self._told.clear()
                     await self._told.wait()
         return self._members.popleft() if self._members else None
+
+    def _has_living(self) -> bool:
+        """Whether a member waits: of one that was killed its zygote tells a moment later."""
+        while self._members and not self._members[0].process.alive():
+            self._members.popleft()
+        return bool(self._members)
 
     def _now(self) -> float:
         return self._needs.clock.monotonic()
