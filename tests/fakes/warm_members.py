@@ -85,6 +85,9 @@ class ScriptedZygotes:
             self.members.append(member)
             self.observe(Forked(member))
 
+    def retire(self) -> None:
+        self._end()
+
     async def end(self) -> None:
         self._end()
 

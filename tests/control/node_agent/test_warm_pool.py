@@ -240,7 +240,7 @@ async def test_a_pool_whose_claims_come_to_nothing_rests(world: World) -> None:
     await world.fill()
     for _ in range(3):
         assert not isinstance(await world.claim(), str)
-        await world.pool.failed("it died")
+        world.pool.failed("it died")
     await world.becomes(lambda: "3 claims in a row" in world.pool.status().reason, "rests")
     assert not world.zygotes.alive
     assert "3 claims in a row" in str(await world.claim())

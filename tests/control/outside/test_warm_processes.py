@@ -13,6 +13,7 @@ import pytest
 from penstock.control import log_files
 from penstock.control.errors import LaunchFailed
 from penstock.control.node_agent.warm_dependencies import Forked, StartOrder, Told
+from penstock.control.outside.processes import start_time
 from penstock.control.outside.warm_processes import WarmMember, start_zygote
 from tests.fakes.waiting import until
 
@@ -23,6 +24,24 @@ FAKE_ZYGOTE = Path(__file__).parents[2] / "fakes" / "fake_zygote.py"
 
 def none_left(*args: Any) -> Any:
     raise OSError(24, "Too many open files")
+
+
+async def test_a_retired_zygote_tells_what_claimed_members_exit_with_and_then_ends(
+    tmp_path: Path,
+) -> None:
+    heard: list[Told] = []
+    argv = [sys.executable, str(FAKE_ZYGOTE), str(tmp_path), "--engine", "simulated"]
+    zygote = start_zygote(argv, tmp_path / "pool.log", heard.append)
+    zygote.want(2)
+    await until(lambda: sum(isinstance(told, Forked) for told in heard) == 2, "members")
+    claimed, waiting = (told.member for told in heard if isinstance(told, Forked))
+    words = [sys.executable, "-c", "import time; time.sleep(0.3); raise SystemExit(72)"]
+    order = StartOrder("simulated", words, {}, tmp_path / "replica.log")
+    await claimed.become(order, within=timedelta(seconds=5))
+    zygote.retire()
+    await waiting.process.wait()
+    assert await claimed.process.wait() == 72
+    await until(lambda: start_time(zygote.pid) is None, "its end")
 
 
 async def test_without_descriptors_a_zygote_and_a_claim_fail_as_those_that_may_be_tried_again(

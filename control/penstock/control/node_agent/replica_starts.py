@@ -79,7 +79,7 @@ class ReplicaStarts:
         if self._warm:
             self._needs.pool.worked()
 
-    async def forgives(self, error: str) -> bool:
+    def forgives(self, error: str) -> bool:
         """Whether the end of a process that was never ready is the pool's affair: the next one is
         started at once, and cold."""
         ran = timedelta(seconds=self._needs.clock.monotonic() - self._began)
@@ -88,5 +88,5 @@ class ReplicaStarts:
             return False
         self._forgiven = True
         self._cold_because = f"its warm process came to nothing: {error}"
-        await self._needs.pool.failed(error)
+        self._needs.pool.failed(error)
         return True

@@ -78,6 +78,10 @@ class Zygote(Protocol):
     def want(self, members: int) -> None:
         """So many are to wait."""
 
+    def retire(self) -> None:
+        """Ends those that wait, and itself once all have ended that were claimed: until then it
+        knows their exit codes. It tells nothing from now on."""
+
     async def end(self) -> None:
         """Ends it and those that wait; it tells nothing from now on."""
 

@@ -86,7 +86,8 @@ class WarmPool:
     # ---- filling
 
     async def run(self, replicas: NodeReplicas) -> None:
-        """Keeps the pool filled until cancelled; then nothing of it is left."""
+        """Keeps the pool filled until cancelled; then nothing of it is left but retired zygotes,
+        which end with the replicas of theirs, or with the agent."""
         if not self._state.wanted:
             return
         self._quiet_for(self.patience.orders_first)
@@ -203,6 +204,13 @@ class WarmPool:
         if zygote is not None:
             await zygote.end()
 
+    def _retire(self) -> None:
+        """Forks of it are wanted no more; it still tells what claimed ones exit with."""
+        zygote, self._zygote = self._zygote, None
+        self._members.clear()
+        if zygote is not None:
+            zygote.retire()
+
     # ---- claiming
 
     async def claim(self, order: StartOrder, runs: Callable[[Process], None]) -> Process | Cold:
@@ -219,7 +227,7 @@ class WarmPool:
             await taken.become(order, within=self.patience.answer_limit)
         except LaunchFailed as error:
             taken.process.kill_group()
-            await self.failed(str(error))
+            self.failed(str(error))
             return self.went_cold(order.engine, str(error))
         self._claims += 1
         self._ask_again()
@@ -236,12 +244,12 @@ class WarmPool:
         """A claimed process has become ready."""
         self._state = self._state.claim_worked()
 
-    async def failed(self, why: str) -> None:
+    def failed(self, why: str) -> None:
         """A claimed process came to nothing."""
         log.warning("a claim of the warm pool came to nothing: %s", why)
         self._state = self._state.claim_failed(self._now(), why, self.patience)
         if self._state.stage is Stage.NONE:
-            await self._without_zygote()
+            self._retire()
         self._changed.set()
 
     def _is_for(self, engine: str) -> bool:
@@ -253,7 +261,7 @@ class WarmPool:
             return self._why_empty()
         if await asyncio.to_thread(self._needs.installed_code) != self._code:
             self._state = self._state.replaced(self._now())
-            await self._without_zygote()
+            self._retire()
             self._changed.set()
             return "what is installed is newer than the warm pool, which is replaced"
         if (member := await self._next_member()) is None:
@@ -262,7 +270,7 @@ class WarmPool:
             why = await member.fits(order.argv, within=self.patience.answer_limit)
         except LaunchFailed as error:
             member.process.kill_group()
-            await self.failed(str(error))
+            self.failed(str(error))
             return str(error)
         if why and self._zygote is not None:
             self._members.appendleft(member)
