@@ -49,6 +49,7 @@ class ScriptedZygotes:
 
     def __init__(self) -> None:
         self.started = 0
+        self.asked = 0  # how often, for members
         self.alive = False
         self.refusal = ""
         self.forks = True
@@ -75,6 +76,7 @@ class ScriptedZygotes:
         self.observe(Ended(self.members[-1].process.pid))
 
     def want(self, members: int) -> None:
+        self.asked += 1
         waiting = [each for each in self.members if each.became is None and each.process.alive()]
         if not self.forks:
             return
@@ -82,6 +84,9 @@ class ScriptedZygotes:
             member = ScriptedMember(next(self._pids), self.does.pop(0) if self.does else "")
             self.members.append(member)
             self.observe(Forked(member))
+
+    def retire(self) -> None:
+        self._end()
 
     async def end(self) -> None:
         self._end()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+from typing import Any
 
 import pytest
 
+from penstock.control.node_agent.nap import Nap
+from penstock.control.node_agent.replica_record import Phase, ReplicaRecord
+from penstock.v1 import nodes_pb2
 from tests.control.node_agent.harness import (
     ASLEEP,
     READY,
@@ -107,3 +112,22 @@ async def test_the_next_agent_takes_up_what_sleeps_and_wakes_it(node: Node) -> N
     await _wake(node)
     status = await node.becomes("r-1", lambda it: it.phase == READY)
     assert (status.pid, status.wakes) == (first.pid, 1)
+
+
+async def test_one_that_is_stopped_as_it_is_woken_ends() -> None:
+    records = [ReplicaRecord(nodes_pb2.ReplicaSpec(replica_id="r-1"), Phase.ASLEEP)]
+
+    def become(phase: Phase, **changes: Any) -> None:
+        records.append(records[-1].advance(phase))
+
+    needs: Any = None  # what it takes to wake, or to fall asleep, is not to be touched
+    nap = Nap(lambda: records[-1], become, lambda: None, lambda drain: None, needs)
+    async with asyncio.TaskGroup() as tasks:
+        stays = tasks.create_task(nap.accompany())
+        await asyncio.sleep(0)
+        nap.wake()
+        become(Phase.DRAINING)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        stays.cancel()
+    assert [each.phase for each in records] == [Phase.ASLEEP, Phase.STARTING, Phase.DRAINING]

@@ -131,6 +131,7 @@ def test_a_zygote_gets_what_its_engine_imports_by_and_no_secret() -> None:
     passed = {
         "PATH": "/bin", "LC_ALL": "C", "PYTHONPATH": "/x", "HF_HOME": "/hf",
         "VLLM_CPU_KVCACHE": "4", "CUDA_VISIBLE_DEVICES": "0", "PENSTOCK_LOG_LEVEL": "debug",
+        "HF_TOKEN_PATH": "/token", "TRANSFORMERS_OFFLINE": "1",
     }  # fmt: skip
     secrets = {
         "HF_TOKEN": "x", "VLLM_API_KEY": "x", "AWS_SECRET_ACCESS_KEY": "x", "OPENAI_API_KEY": "x",

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from penstock.control.node_agent.warm_dependencies import PoolDependencies
+from penstock.control.node_agent.warm_dependencies import PoolDependencies, StartOrder
 from penstock.control.node_agent.warm_policy import LEAST_MEMORY, PATIENCE
 from penstock.control.node_agent.warm_pool import Cold, WarmPool
 from penstock.control.supervision.process import Process
@@ -186,6 +186,45 @@ async def test_a_member_that_is_killed_is_replaced(world: World) -> None:
     assert world.waiting == 1
 
 
+async def test_a_member_that_was_killed_just_now_costs_no_start_its_warmth(world: World) -> None:
+    await world.fill()
+    world.zygotes.members[0].process.kill()
+    found = await world.claim()
+    assert not isinstance(found, str)
+    assert found is world.zygotes.members[1].process
+
+
+@pytest.mark.parametrize("what", ["another member's end", "another claim"])
+async def test_a_zygote_that_counted_one_too_many_as_waiting_is_asked_again(
+    world: World, what: str
+) -> None:
+    await world.fill()
+    world.starts = True
+    first, goes_on = world.zygotes.members[0], asyncio.Event()
+    become = first.become
+
+    async def slow(order: StartOrder, *, within: timedelta) -> None:
+        await goes_on.wait()
+        await become(order, within=within)
+
+    first.become = slow  # type: ignore[method-assign]
+    async with asyncio.TaskGroup() as claims:
+        one = claims.create_task(world.claim())
+        await world.becomes(lambda: world.waiting == 0, "claimed")
+        world.zygotes.forks = False
+        other = claims.create_task(world.claim())
+        await world.becomes(lambda: world.zygotes.asked == 2, "asked for another")
+        world.zygotes.forks = True
+        if what == "another claim":
+            goes_on.set()
+        else:
+            first.process.kill()
+            world.zygotes.member_ends()
+        assert not isinstance(await other, str)
+        goes_on.set()
+    assert not isinstance(one.result(), str)
+
+
 async def test_a_pool_older_than_what_is_installed_is_replaced(world: World) -> None:
     await world.fill()
     world.code = "something newer"
@@ -201,7 +240,7 @@ async def test_a_pool_whose_claims_come_to_nothing_rests(world: World) -> None:
     await world.fill()
     for _ in range(3):
         assert not isinstance(await world.claim(), str)
-        await world.pool.failed("it died")
+        world.pool.failed("it died")
     await world.becomes(lambda: "3 claims in a row" in world.pool.status().reason, "rests")
     assert not world.zygotes.alive
     assert "3 claims in a row" in str(await world.claim())

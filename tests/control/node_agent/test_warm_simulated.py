@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -19,7 +20,12 @@ def zygotes(node: Node) -> list[psutil.Process]:
     """Of this node, with the members that wait."""
     assert node.process is not None
     agent = psutil.Process(node.process.pid)
-    return [it for it in agent.children() if "penstock.replica.warm_pool" in it.cmdline()]
+    found = []
+    for it in agent.children():
+        with suppress(psutil.NoSuchProcess):
+            if "penstock.replica.warm_pool" in it.cmdline():
+                found.append(it)
+    return found
 
 
 async def filled(node: Node) -> psutil.Process:
@@ -51,11 +57,13 @@ async def test_what_is_killed_of_a_real_pool_comes_again_and_nothing_stays(
         second = await node.becomes("r-1", lambda it: it.phase == READY and it.restarts == 1)
         assert (second.exit_code, second.start.kind) == (-9, nodes_pb2.START_KIND_WARM)
 
-        os.kill(zygote.pid, signal.SIGKILL)
-        await until(lambda: bool(zygotes(node)) and zygotes(node)[0].pid != zygote.pid)
+        first_zygote = zygote.pid
+        os.kill(first_zygote, signal.SIGKILL)
+        await until(lambda: [it.pid for it in zygotes(node)] not in ([], [first_zygote]))
         zygote = await filled(node)
         (member,) = [it.pid for it in zygote.children()]
 
+        zygote.suspend()  # it reads nothing any more
         node.signal(signal.SIGKILL)
         await node.ended()
         await until(lambda: not running(zygote.pid) and not running(member))

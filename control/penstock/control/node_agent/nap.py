@@ -73,8 +73,9 @@ class Nap:
             if self._record().phase is Phase.ASLEEP:
                 await self._to_wake.wait()
                 self._to_wake.clear()
-                self._become(Phase.STARTING)
-                if why := await self.woken():
+                if self._record().phase is Phase.ASLEEP:  # it was to be woken before it slept
+                    self._become(Phase.STARTING)
+                if self._record().phase is Phase.STARTING and (why := await self.woken()):
                     return why
 
     async def woken(self) -> str:

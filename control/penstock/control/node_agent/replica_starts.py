@@ -35,7 +35,7 @@ class ReplicaStarts:
         self._warm = False  # the process that was started last
         self._began = 0.0  # monotonic seconds, of the same
         self._cold_because = ""  # the next one is; empty: the pool is asked
-        self._forgiven = False  # a claim has come to nothing since the replica was last ready
+        self._blame = ""  # how a claim came to nothing since the replica was last ready
 
     async def start(self, spec: nodes_pb2.ReplicaSpec, runs: Runs, pause: Pause) -> Process:
         """Starts a process, of which `runs` hears before it can register. Raises LaunchFailed, as
@@ -74,19 +74,21 @@ class ReplicaStarts:
         return self._needs.pool.patience.register_limit.total_seconds() if self._warm else None
 
     def ready(self) -> None:
-        """The process that was started last is."""
-        self._forgiven = False
+        """The process that was started last is. Where a cold one is after a warm one was not, that
+        was the pool's fault; where neither is it was not."""
+        blame, self._blame = self._blame, ""
         if self._warm:
             self._needs.pool.worked()
+        elif blame:
+            self._needs.pool.failed(blame)
 
-    async def forgives(self, error: str) -> bool:
+    def forgives(self, error: str) -> bool:
         """Whether the end of a process that was never ready is the pool's affair: the next one is
-        started at once, and cold."""
+        started at once, and cold. Only the first is forgiven; after the others, too, a cold one
+        has its turn, for the pool may have been at fault each time."""
         ran = timedelta(seconds=self._needs.clock.monotonic() - self._began)
-        soon = ran < self._needs.pool.patience.first_seconds
-        if not self._warm or not soon or self._forgiven:
+        if not self._warm or ran >= self._needs.pool.patience.first_seconds:
             return False
-        self._forgiven = True
         self._cold_because = f"its warm process came to nothing: {error}"
-        await self._needs.pool.failed(error)
-        return True
+        first, self._blame = not self._blame, error
+        return first

@@ -198,7 +198,7 @@ class ReplicaSupervisor:
             self._renewing = False
             self._become(Phase.BACKOFF, **ended, last_error=error)
             return timedelta(0)
-        if self._ready_at is None and await self._starts.forgives(error):
+        if self._ready_at is None and self._starts.forgives(error):
             self._become(Phase.BACKOFF, **ended, last_error=error)
             log.warning("replica %s %s: started cold", self._id, error)
             return timedelta(0)

@@ -14,10 +14,15 @@ from penstock.control.supervision.process import Process
 
 # What of the agent's environment a zygote gets: nothing that could be a secret. The rest comes
 # with the claim, to the member alone.
-PASSED_ON = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "PENSTOCK_LOG_LEVEL")
+PASSED_ON = (
+    *("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "PENSTOCK_LOG_LEVEL"),
+    # Read as the hub's client is imported; of the names of secrets, and none.
+    *("HF_TOKEN_PATH", "HF_HUB_DISABLE_IMPLICIT_TOKEN"),
+)
 PASSED_ON_PREFIXES = (
     *("LC_", "LD_", "PYTHON", "XDG_", "HF_", "VLLM_", "TORCH", "TRITON_"),
     *("OMP_", "MKL_", "KMP_", "MALLOC_", "CUDA_", "NVIDIA_"),
+    *("TRANSFORMERS_", "PYTORCH_", "NCCL_", "GLOO_"),
 )
 SECRETS = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 
@@ -78,6 +83,10 @@ class Zygote(Protocol):
     def want(self, members: int) -> None:
         """So many are to wait."""
 
+    def retire(self) -> None:
+        """Ends those that wait, and itself once all have ended that were claimed: until then it
+        knows their exit codes. It tells nothing from now on."""
+
     async def end(self) -> None:
         """Ends it and those that wait; it tells nothing from now on."""
 
@@ -110,6 +119,9 @@ def zygote_environment(ours: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in ours.items()
-        if (name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES))
-        and not any(word in name.upper() for word in SECRETS)
+        if name in PASSED_ON
+        or (
+            name.startswith(PASSED_ON_PREFIXES)
+            and not any(word in name.upper() for word in SECRETS)
+        )
     }

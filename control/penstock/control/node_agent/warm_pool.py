@@ -86,7 +86,8 @@ class WarmPool:
     # ---- filling
 
     async def run(self, replicas: NodeReplicas) -> None:
-        """Keeps the pool filled until cancelled; then nothing of it is left."""
+        """Keeps the pool filled until cancelled; then nothing of it is left but retired zygotes,
+        which end with the replicas of theirs, or with the agent."""
         if not self._state.wanted:
             return
         self._quiet_for(self.patience.orders_first)
@@ -160,6 +161,11 @@ class WarmPool:
         self._zygote.want(self._state.wanted)
         self._changed.set()  # a claim may have asked: it is to be done in time
 
+    def _ask_again(self) -> None:
+        """What a zygote was asked for it counted by what waited then, as far as it knew."""
+        if self._state.stage is Stage.FORKING and self._zygote is not None:
+            self._zygote.want(self._state.wanted)
+
     def _observe(self, told: Told) -> None:
         """What the zygote tells."""
         match told:
@@ -172,6 +178,7 @@ class WarmPool:
             case Ended(pid):
                 left = (each for each in self._members if each.process.pid != pid)
                 self._members = deque(left)
+                self._ask_again()
             case Gone(why):
                 log.warning("the warm pool's zygote is gone: %s", why)
                 self._zygote = None
@@ -197,6 +204,13 @@ class WarmPool:
         if zygote is not None:
             await zygote.end()
 
+    def _retire(self) -> None:
+        """Forks of it are wanted no more; it still tells what claimed ones exit with."""
+        zygote, self._zygote = self._zygote, None
+        self._members.clear()
+        if zygote is not None:
+            zygote.retire()
+
     # ---- claiming
 
     async def claim(self, order: StartOrder, runs: Callable[[Process], None]) -> Process | Cold:
@@ -213,9 +227,10 @@ class WarmPool:
             await taken.become(order, within=self.patience.answer_limit)
         except LaunchFailed as error:
             taken.process.kill_group()
-            await self.failed(str(error))
+            self.failed(str(error))
             return self.went_cold(order.engine, str(error))
         self._claims += 1
+        self._ask_again()
         return taken.process
 
     def went_cold(self, engine: str, reason: str) -> Cold:
@@ -229,12 +244,12 @@ class WarmPool:
         """A claimed process has become ready."""
         self._state = self._state.claim_worked()
 
-    async def failed(self, why: str) -> None:
+    def failed(self, why: str) -> None:
         """A claimed process came to nothing."""
         log.warning("a claim of the warm pool came to nothing: %s", why)
         self._state = self._state.claim_failed(self._now(), why, self.patience)
         if self._state.stage is Stage.NONE:
-            await self._without_zygote()
+            self._retire()
         self._changed.set()
 
     def _is_for(self, engine: str) -> bool:
@@ -246,7 +261,7 @@ class WarmPool:
             return self._why_empty()
         if await asyncio.to_thread(self._needs.installed_code) != self._code:
             self._state = self._state.replaced(self._now())
-            await self._without_zygote()
+            self._retire()
             self._changed.set()
             return "what is installed is newer than the warm pool, which is replaced"
         if (member := await self._next_member()) is None:
@@ -255,7 +270,7 @@ class WarmPool:
             why = await member.fits(order.argv, within=self.patience.answer_limit)
         except LaunchFailed as error:
             member.process.kill_group()
-            await self.failed(str(error))
+            self.failed(str(error))
             return str(error)
         if why and self._zygote is not None:
             self._members.appendleft(member)
@@ -271,13 +286,19 @@ class WarmPool:
     async def _next_member(self) -> Member | None:
         """One that waits, or one that is forked for this claim: that takes a zygote no time."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(self.patience.fork_limit.total_seconds()):
-                while not self._members and self._zygote is not None:
+            async with asyncio.timeout(self.patience.answer_limit.total_seconds()):
+                while not self._has_living() and self._zygote is not None:
                     if self._state.stage is Stage.IDLE:
                         self._fork()
                     self._told.clear()
                     await self._told.wait()
         return self._members.popleft() if self._members else None
+
+    def _has_living(self) -> bool:
+        """Whether a member waits: of one that was killed its zygote tells a moment later."""
+        while self._members and not self._members[0].process.alive():
+            self._members.popleft()
+        return bool(self._members)
 
     def _now(self) -> float:
         return self._needs.clock.monotonic()

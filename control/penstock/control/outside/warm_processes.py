@@ -15,10 +15,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from penstock.control import log_files
 from penstock.control.errors import LaunchFailed
@@ -114,7 +114,7 @@ class WarmMember:
         self.process = process
         self._channel = _Channel(ours, self._observe)
         self._answer: asyncio.Future[Message | None] | None = None
-        self._claimed = False
+        self.claimed = False  # it has become something, or is about to
 
     async def fits(self, argv: Sequence[str], *, within: timedelta) -> str:
         """Why it cannot be a process of this command line; empty: it can. Raises `LaunchFailed`."""
@@ -125,17 +125,22 @@ class WarmMember:
 
     async def become(self, order: StartOrder, *, within: timedelta) -> None:
         """Makes it that process. Raises `LaunchFailed`."""
-        self._claimed, now = True, time.monotonic_ns() // 1_000_000
+        self.claimed, now = True, time.monotonic_ns() // 1_000_000
         env = {**os.environ, **order.env}
         become = {"argv": list(order.argv), "env": env, "claimed_at_ms": now}
-        with log_files.opened(order.log_path) as log:
+        try:
+            log = log_files.opened(order.log_path)
+        except OSError as error:
+            self._channel.close()
+            raise LaunchFailed(f"a warm process gets no log: {error}") from error
+        with log:
             answer = await self._asked({"become": become}, within, log.fileno())
         if answer.get("become") is not True:
             raise LaunchFailed("a member of the warm pool did not become what it was to be")
 
     def end(self) -> None:
         """Ends it, where it still waits."""
-        if not self._claimed:
+        if not self.claimed:
             self._channel.close()
             self.process.kill()
 
@@ -171,6 +176,7 @@ class WarmZygote:
         self._children: dict[int, WarmProcess] = {}  # that have not ended
         self._waiting: dict[int, WarmMember] = {}
         self._why = "it ended"
+        self._retired = False
         self._channel = _Channel(ours, self._read)
 
     @property
@@ -182,6 +188,22 @@ class WarmZygote:
         """So many are to wait."""
         with suppress(LaunchFailed):  # its end comes by itself, or it is given up
             self._channel.send({"members": members})
+
+    def retire(self) -> None:
+        """Ends those that wait, and itself after the last of those that were claimed; it tells
+        nothing from now on."""
+        self._observe = _nobody
+        self._retired = True
+        for pid, member in self._waiting.items():
+            member.end()
+            if not member.claimed:
+                self._children.pop(pid).exited(None)
+        self._waiting = {}
+        self._end_if_unneeded()
+
+    def _end_if_unneeded(self) -> None:
+        if self._retired and not self._children:
+            self._let_go()
 
     async def end(self) -> None:
         """Ends it and those that wait; it tells nothing from now on."""
@@ -210,6 +232,7 @@ class WarmZygote:
             told = Gone(self._why)
         if told is not None:
             self._observe(told)
+        self._end_if_unneeded()
 
     def _understood(self, message: Message, descriptors: list[int]) -> Told | None:
         if "imported" in message:
@@ -229,9 +252,9 @@ class WarmZygote:
         return None
 
     def _forked(self, pid: int, descriptor: int) -> Forked | None:
-        """None: it is gone already."""
+        """None: it is gone already, or nobody wants it any more."""
         ours = socket.socket(fileno=descriptor)
-        started_at = start_time(pid)
+        started_at = None if self._retired else start_time(pid)
         process = adopted(WarmProcess, pid, started_at) if started_at else None
         if process is None:
             ours.close()
@@ -245,28 +268,37 @@ def start_zygote(
     argv: Sequence[str], log_path: Path, observe: Callable[[Told], None]
 ) -> WarmZygote:
     """Starts one, in a process group of its own. Raises `LaunchFailed`."""
-    log_files.begin(log_path)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs, log_files.opened(log_path) as log:
-        try:
-            child = subprocess.Popen(
-                [*argv, "--fd", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-                env=zygote_environment(os.environ),
-                pass_fds=[theirs.fileno()],
-            )
-        except OSError as error:
-            ours.close()
-            raise LaunchFailed(f"cannot start {argv[0]}: {error}") from error
+    try:
+        log_files.begin(log_path)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ExitStack() as undo:
+            undo.callback(ours.close)
+            with theirs, log_files.opened(log_path) as log:
+                process = _spawned(argv, theirs, log)
+            undo.pop_all()
+    except OSError as error:  # of descriptors, of processes, of memory
+        raise LaunchFailed(f"cannot start {argv[0]}: {error}") from error
+    return WarmZygote(process, ours, observe)
+
+
+def _spawned(argv: Sequence[str], theirs: socket.socket, log: BinaryIO) -> RunningProcess:
+    child = subprocess.Popen(
+        [*argv, "--fd", str(theirs.fileno())],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+        env=zygote_environment(os.environ),
+        pass_fds=[theirs.fileno()],
+    )
     child.returncode = 0  # its pidfd tells of its end
     started_at = start_time(child.pid, even_dead=True)
     assert started_at is not None  # not reaped yet
-    return WarmZygote(
-        RunningProcess(child.pid, started_at, os.pidfd_open(child.pid)), ours, observe
-    )
+    return RunningProcess(child.pid, started_at, os.pidfd_open(child.pid))
+
+
+def _nobody(told: Told) -> None:
+    """Listens to a zygote that is retired."""
 
 
 def _closed(descriptors: Sequence[int]) -> None:

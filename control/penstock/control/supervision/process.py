@@ -22,6 +22,9 @@ class Process(Protocol):
     def argv(self) -> Sequence[str]:
         """Its command line; empty once it has ended."""
 
+    def alive(self) -> bool:
+        """Whether it still runs."""
+
     async def wait(self) -> int | None:
         """Returns at its end with the exit code (-signal if killed), None for an adopted one."""
 

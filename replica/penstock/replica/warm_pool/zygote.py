@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
+from penstock.replica import parentage
 from penstock.replica.endings import ExitCode
 from penstock.replica.logs import tell_end
 from penstock.replica.warm_pool import process
@@ -44,6 +45,7 @@ def _run(argv: Sequence[str] | None) -> int:
     if not told.room:
         process.begin_again([_ROOM], variables(told.engine))
     process.end_on_signals()
+    parentage.die_with(os.getppid())  # one that was stopped reads no end of its socket
     process.write_command_line(sys.orig_argv[:-2])
     os.set_inheritable(told.fd, False)
     agent = Channel(socket.socket(fileno=told.fd))
