@@ -18,11 +18,14 @@ LISTS = {
     ),
     "Replicas": (
         status.REPLICA_COLUMNS,
-        ("qwen-a7e794", "backoff", "gpu-machine-7", "10.20.30.40:36183", "4123456", "12"),
+        ("qwen-a7e794", "backoff", "gpu-machine-7", "10.20.30.40:36183", "4123456", "12", "1.8"),
     ),
     "Nodes": (
         status.NODE_COLUMNS,
-        ("gpu-machine-7", "silent", "10.20.30.40:42579", "4123456", "128", "8", "0.1 of 503.5 GiB"),
+        (
+            *("gpu-machine-7", "silent", "10.20.30.40:42579", "4123456", "128", "8"),
+            *("0.1 of 503.5 GiB", "1 of 1"),
+        ),
     ),
     "Gateways": (
         status.GATEWAY_COLUMNS,

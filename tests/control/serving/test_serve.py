@@ -233,7 +233,7 @@ def test_a_changed_setting_starts_nothing_of_the_last_run(fresh: System) -> None
     fresh.process = fresh.start()
     wait_ready(fresh)
     node_log = (fresh.data / "logs" / "node-agent.log").read_text()
-    assert node_log.count("started as process") == 1
+    assert node_log.count("started cold as process") == 1
     fresh.stop()
 
 

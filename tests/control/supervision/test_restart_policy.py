@@ -84,4 +84,4 @@ def test_an_end_is_told_in_words(exit_code: int, words: str) -> None:
 
 
 def test_an_unknown_exit_code_says_why_it_is_unknown() -> None:
-    assert "earlier node agent" in describe(None)
+    assert "what had started it is gone" in describe(None)
