@@ -46,8 +46,8 @@ def main() -> None:
         with served(warm) as system:
             system.pool_filled()
             for _ in range(args.rounds):
-                system.measured(f"engine to first answer, --warm {warm}", figures, engine_answered)
-                system.measured(f"kill -9 of the engine to answer, --warm {warm}", figures, revived)
+                system.pool_filled()
+                engine_lives(system, warm, figures)
             if warm:
                 system.measured("kill -9 of the agent to a full pool", figures, without("node"))
                 system.measured("kill -9 of the head to a full pool", figures, without("head"))
@@ -83,6 +83,10 @@ class Served:
         body = {"model": model, "max_tokens": 1, "messages": messages}
         return self._clients.post("/chat/completions", json=body).is_success
 
+    def replicas(self, name: str) -> list[Any]:
+        """Those of a deployment."""
+        return [r for r in self.admin("GET", "replicas") if r["deployment"] == name]
+
     def process(self, role: str) -> psutil.Process:
         """Its head or its node agent."""
         found = (each for each in self._serve.children() if role in each.cmdline()[1:5])
@@ -103,26 +107,29 @@ class Served:
         figures.setdefault(name, []).append(what(self))
 
 
-def engine_answered(system: Served) -> float:
-    """An engine is asked for, and answers; seconds to that. It is given back afterwards."""
+def engine_lives(system: Served, warm: int, figures: Figures) -> None:
+    """An engine is asked for and answers, is killed and answers anew, and is given back."""
     began = time.monotonic()
     engine = system.admin("POST", "engines", {"model": MODEL})
-    until(lambda: system.answers(engine["name"]), "an answer")
-    took = time.monotonic() - began
+    name = engine["name"]
+    until(lambda: system.answers(name), "an answer")
+    answered = time.monotonic() - began
+    figures.setdefault(f"engine to first answer, --warm {warm}", []).append(answered)
+    system.pool_filled()
+    took = _revived(system, name)
+    figures.setdefault(f"kill -9 of the engine to answer, --warm {warm}", []).append(took)
     system.admin("DELETE", f"engines/{engine['id']}")
-    return took
 
 
-def revived(system: Served) -> float:
-    """The replica is killed; seconds until the model answers again out of another process."""
+def _revived(system: Served, name: str) -> float:
+    """Kills the replica; seconds until its model answers again out of another process."""
+    (replica,) = system.replicas(name)
     began = time.monotonic()
-    (replica,) = (r for r in system.admin("GET", "replicas") if r["deployment"] == MODEL)
     os.kill(replica["pid"], signal.SIGKILL)
 
     def answers_anew() -> bool:
-        found = [r for r in system.admin("GET", "replicas") if r["deployment"] == MODEL]
-        anew = any(r["state"] == "ready" and r["pid"] != replica["pid"] for r in found)
-        return anew and system.answers()
+        anew = (r["state"] == "ready" and r["pid"] != replica["pid"] for r in system.replicas(name))
+        return any(anew) and system.answers(name)
 
     until(answers_anew, "another process of the replica")
     return time.monotonic() - began
