@@ -47,7 +47,7 @@ class Waiting:
         self.pid = pid
         self.channel = channel
 
-    def unfit(self, argv: Sequence[str]) -> str:
+    def why_cold(self, argv: Sequence[str]) -> str:
         """Why it cannot be this replica; empty: it can."""
         self.channel.tell({"fits": argv})
         heard = self.channel.hear()

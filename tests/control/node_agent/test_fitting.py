@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from penstock.control.errors import Unavailable
-from penstock.control.node_agent.fitting import MOST_AT_ONCE, Fitting, NodeMemory
+from penstock.control.node_agent.fitting import MOST_AT_ONCE, Fitting, NodeMemory, fit_of
+from penstock.control.rpc.wire import fit_reply
 from penstock.control.state.fleet.memory import FitVerdict, ReplicaMemory
 from penstock.v1 import nodes_pb2
 
@@ -97,6 +98,13 @@ async def test_a_model_whose_weights_were_written_anew_is_judged_anew(tmp_path: 
         os.utime(weights, (second, second))
         await judge.refusal(replica("a", model=str(tmp_path)))
     assert len(sums.asked) == 2
+
+
+def test_a_sum_that_no_machine_could_hold_can_still_be_told() -> None:
+    line = {"what": "logits", "bytes": 10**30, "note": ""}
+    told = {"verdict": "tight", "lines": [line], "needed": 10**30, "free": 1, "reason": "x"}
+    reply = fit_reply(fit_of({**told, "advice": []}))
+    assert reply.needed_bytes == reply.lines[0].bytes == (1 << 63) - 1
 
 
 async def test_plans_ask_for_few_sums_at_once() -> None:

@@ -56,7 +56,7 @@ def _claimed(
     member = pool.member()
     who = ("--replica-id", "r1", "--deployment", "test-model", "--agent", agent.address)
     argv = command(*who, *_WORDS, *more)
-    assert not member.unfit(argv)
+    assert not member.why_cold(argv)
     member.become(argv, log, env)
     return psutil.Process(member.pid), agent.heard_when(lambda said: said.capacity, _READY_S)
 
@@ -150,7 +150,7 @@ def test_a_member_says_what_it_cannot_become(pool: Pool) -> None:
         (("--engine-arg", "port=1"), "engine setting port: the replica sets this itself"),
         (("--model", "./no-such-model"), "model ./no-such-model: there is no directory"),
     ):
-        assert member.unfit(command(*who, *more)).startswith(told)
-    assert not member.unfit(command(*who))
+        assert member.why_cold(command(*who, *more)).startswith(told)
+    assert not member.why_cold(command(*who))
     os.kill(member.pid, signal.SIGKILL)
     assert pool.told() == {"ended": member.pid, "status": -signal.SIGKILL}

@@ -60,7 +60,7 @@ def agent() -> Iterator[ReplicaAgent]:
 
 def _claim(member: Waiting, log: Path, agent: ReplicaAgent, *more: str) -> list[str]:
     argv = command(*_WORDS, *_MODEL, "--agent", agent.address, *more)
-    assert not member.unfit(argv)
+    assert not member.why_cold(argv)
     member.become(argv, log, {"PENSTOCK_REPLICA_TOKEN": "r1:own-secret"})
     return argv
 
@@ -91,10 +91,12 @@ def test_a_member_waits_on_after_what_it_cannot_be(
     pool.have(1)
     member = pool.member()
     other = ("--replica-id", "r1", "--deployment", "d", "--engine", "canned", *_MODEL)
-    assert member.unfit(command(*other)) == "its engine is canned, the pool has imported simulated"
-    assert "longer than 16 KiB" in member.unfit(command(*_WORDS, "--model", "x" * (16 << 10)))
-    assert "--no-such-flag" in member.unfit(command(*_WORDS, *_MODEL, "--no-such-flag"))
-    assert "no replica's" in member.unfit(["sh", "-c", "true"])
+    assert (
+        member.why_cold(command(*other)) == "its engine is canned, the pool has imported simulated"
+    )
+    assert "longer than 16 KiB" in member.why_cold(command(*_WORDS, "--model", "x" * (16 << 10)))
+    assert "--no-such-flag" in member.why_cold(command(*_WORDS, *_MODEL, "--no-such-flag"))
+    assert "no replica's" in member.why_cold(["sh", "-c", "true"])
     _claim(member, log, agent)
     assert agent.heard_when(lambda said: said.capacity).pid == member.pid
 
@@ -103,7 +105,7 @@ def test_settings_that_are_wrong_end_a_claimed_member_as_any_replica(pool: Pool,
     pool.have(1)
     member = pool.member()
     argv = command(*_WORDS, *_MODEL, "--engine-arg", "ttft_ms=soon")
-    assert not member.unfit(argv)
+    assert not member.why_cold(argv)
     member.become(argv, log)
     assert pool.told() == {"ended": member.pid, "status": 72}
     assert log.read_text().splitlines()[-1].startswith("penstock-replica: error: ")
@@ -127,7 +129,7 @@ def test_members_come_and_go_until_as_many_wait_as_are_wanted(
 def test_a_waiting_member_has_its_socket_and_nothing_else_of_the_zygote(pool: Pool) -> None:
     pool.have(2)
     for member in (pool.member(), pool.member()):
-        assert member.unfit(command()) != ""  # it has come so far
+        assert member.why_cold(command()) != ""  # it has come so far
         held = descriptors(member.pid)
         assert {*held} - {0, 1, 2} == {n for n, what in held.items() if what.startswith("socket:")}
         assert len(held) == 4
@@ -160,7 +162,7 @@ def test_a_waiting_member_ends_by_any_signal_and_is_told_of(
 ) -> None:
     pool.have(1)
     member = pool.member()
-    assert member.unfit(command()) != ""
+    assert member.why_cold(command()) != ""
     os.kill(member.pid, number)
     assert pool.told() == {"ended": member.pid, "status": -number}
 

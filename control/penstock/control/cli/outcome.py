@@ -16,8 +16,15 @@ def explained(verb: str, failing: int = 1) -> Iterator[None]:
     try:
         yield
     except PenstockError as error:
-        typer.echo(f"penstock {verb}: error: {error}", err=True)
+        _tell(verb, str(error))
         raise typer.Exit(failing) from None
+    except UnicodeEncodeError as error:  # bytes of the command line, on their way to the head
+        _tell(verb, f"what is given is no text: {error}")
+        raise typer.Exit(failing) from None
+
+
+def _tell(verb: str, error: str) -> None:
+    typer.echo(f"penstock {verb}: error: {error}", err=True)
 
 
 def finish(code: int) -> None:

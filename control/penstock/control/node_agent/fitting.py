@@ -28,6 +28,7 @@ JUDGED: Final = "vllm"
 MOST_AT_ONCE: Final = 4
 """Processes that answer plans: each reads a model's files, beside replicas that are to serve."""
 _PATIENCE: Final = 10.0  # seconds, under which other starts wait: a file system may hang
+_MOST: Final = (1 << 63) - 1  # bytes that can be told of
 _MOST_KEPT: Final = 256  # judgements
 _MOST_FILES: Final = 1000  # of a model, that are looked at for changes
 
@@ -157,8 +158,11 @@ def fit_of(told: Mapping[str, Any]) -> MemoryFit:
     try:
         return MemoryFit(
             FitVerdict(told["verdict"]),
-            tuple(FitLine(each["what"], each["bytes"], each["note"]) for each in told["lines"]),
-            told["needed"],
+            tuple(
+                FitLine(each["what"], min(each["bytes"], _MOST), each["note"])
+                for each in told["lines"]
+            ),
+            min(told["needed"], _MOST),
             max(0, told["free"]),
             told["reason"],
             tuple(told["advice"]),

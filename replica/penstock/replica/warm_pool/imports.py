@@ -31,7 +31,7 @@ class Imported:
     vllm: str = ""  # its version
     device: str = "none"  # what engines run on: "cpu", "cuda"
     # Why a fork cannot be a replica of these settings; empty: it can. Raises `CannotLoad`.
-    unfit: Callable[[Settings], str] = lambda settings: ""
+    why_cold: Callable[[Settings], str] = lambda settings: ""
     untouched: Callable[[], bool] = lambda: True  # whether no GPU is in use, in the engine's words
 
     def check(self) -> None:
@@ -91,15 +91,15 @@ def _vllm() -> Imported:
 
     found = warm.prepare()
 
-    def unfit(settings: Settings) -> str:
-        return warm.unfit(
+    def why_cold(settings: Settings) -> str:
+        return warm.why_cold(
             settings.model,
             settings.engine_args,
             found,
             allow_model_code=settings.allow_model_code,
         )
 
-    return Imported("vllm", found.vllm, found.device, unfit, warm.is_untouched)
+    return Imported("vllm", found.vllm, found.device, why_cold, warm.is_untouched)
 
 
 _IMPORTS: Final[Mapping[str, Callable[[], Imported]]] = {"simulated": _simulated, "vllm": _vllm}

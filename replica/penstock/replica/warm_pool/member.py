@@ -16,7 +16,7 @@ from penstock.replica.main import main
 from penstock.replica.stages import Stages
 from penstock.replica.warm_pool import process
 from penstock.replica.warm_pool.channel import Channel, Heard
-from penstock.replica.warm_pool.fit import settings_words, unfit
+from penstock.replica.warm_pool.cold_starts import settings_words, why_cold
 from penstock.replica.warm_pool.imports import Imported
 
 
@@ -53,7 +53,7 @@ class Member:
         return ExitCode.STOPPED
 
     def _fits(self, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        reason = unfit(asked["fits"], self._imported)
+        reason = why_cold(asked["fits"], self._imported)
         return {"fits": False, "reason": reason} if reason else {"fits": True}
 
     def _become(self, heard: Heard) -> int:

@@ -67,6 +67,12 @@ def test_run_asks_nothing_that_is_no_text(head: AskedHead) -> None:
     assert head.run("engines", "list", "--json").stdout.strip() == "[]"
 
 
+def test_a_name_that_is_no_text_is_one_line(head: AskedHead) -> None:
+    refused = head.run("engines", "show", "\udcff")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("penstock engines show: error: what is given is no text: ")
+
+
 def test_status_shows_engines_apart(head: AskedHead) -> None:
     head.run("deploy", "mini", "--model", "penstock-mini", "--engine", "simulated")
     assert "Engines" not in head.run("status").stdout

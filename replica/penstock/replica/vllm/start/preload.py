@@ -9,7 +9,7 @@ In a replica that was started this is for small models on vLLM's CPU build, whic
 and in eager mode. A larger one wants vLLM's own OpenMP in front of the others (LD_PRELOAD, which is
 read at exec), and may compile; on a GPU nobody has tried it. For those vLLM spawns, as it is made
 to. A member of a warm pool has imported vLLM already, and those libraries with it: for such a one
-`fit.py` says what is not forked.
+`cold_starts.py` says what is not forked.
 
 Imports vLLM only inside functions.
 """

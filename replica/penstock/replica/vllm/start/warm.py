@@ -1,7 +1,7 @@
 """vLLM in a process that other processes are forked of, before any engine of theirs is known.
 
 What is done here depends on no model, and vLLM would do it in every process of every engine. What
-the fork may then become is `fit.py`.
+the fork may then become is `cold_starts.py`.
 
 Imports vLLM only inside functions.
 """
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.replica.vllm import surface
-from penstock.replica.vllm.start import checks, environment, fit, imports
+from penstock.replica.vllm.start import checks, cold_starts, environment, imports
 from penstock.replica.vllm.start.arguments import check_early
-from penstock.replica.vllm.start.fit import Imported
+from penstock.replica.vllm.start.cold_starts import Imported
 from penstock.replica.vllm.surface.values import Stage
 
 _LATER: Final = (
@@ -77,14 +77,14 @@ def prepare() -> Imported:
     return Imported(version, _prepared_platform())
 
 
-def unfit(
+def why_cold(
     model: str, engine_args: Mapping[str, str], imported: Imported, *, allow_model_code: bool
 ) -> str:
     """Why a fork of this process cannot be such an engine; empty: it can. Raises `CannotLoad` where
     a process that is started would."""
     check_early(engine_args, allow_model_code=allow_model_code)
     checks.find_model(model)
-    return fit.unfit(engine_args, imported, imports.version())
+    return cold_starts.why_cold(engine_args, imported, imports.version())
 
 
 def is_untouched() -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from penstock.replica.vllm.start.arguments import MODEL_CODE
-from penstock.replica.vllm.start.fit import RULES, Imported, unfit
+from penstock.replica.vllm.start.cold_starts import RULES, Imported, why_cold
 
 _CPU = Imported("0.32.0", "cpu")
 _GPU = Imported("0.32.0", "cuda")
@@ -25,7 +25,7 @@ _GPU = Imported("0.32.0", "cuda")
     ],
 )
 def test_most_settings_are_read_after_the_fork(args: Mapping[str, str]) -> None:
-    assert not unfit(args, _CPU, "0.32.0")
+    assert not why_cold(args, _CPU, "0.32.0")
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_most_settings_are_read_after_the_fork(args: Mapping[str, str]) -> None:
 def test_what_needs_a_process_that_is_started_for_it_is_told(
     args: Mapping[str, str], told: str
 ) -> None:
-    assert unfit(args, _CPU, "0.32.0").startswith(f"engine setting {told}")
+    assert why_cold(args, _CPU, "0.32.0").startswith(f"engine setting {told}")
 
 
 def test_engines_of_a_gpu_compile_after_the_fork() -> None:
-    assert not unfit({"enforce_eager": "false", "compilation_config": "3"}, _GPU, "0.32.0")
+    assert not why_cold({"enforce_eager": "false", "compilation_config": "3"}, _GPU, "0.32.0")
 
 
 def test_a_vllm_that_was_updated_meanwhile_is_not_what_the_pool_has() -> None:
-    told = unfit({}, _CPU, "0.33.0")
+    told = why_cold({}, _CPU, "0.33.0")
     assert told == "vLLM 0.33.0 is installed, the pool has imported 0.32.0"
 
 

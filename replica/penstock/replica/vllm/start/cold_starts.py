@@ -75,7 +75,7 @@ RULES: Final = (
 """The table."""
 
 
-def unfit(engine_args: Mapping[str, str], imported: Imported, installed: str) -> str:
+def why_cold(engine_args: Mapping[str, str], imported: Imported, installed: str) -> str:
     """Why such an engine cannot be made of the process; empty: it can. `installed`: the version of
     vLLM that a process would import which is started now."""
     if installed != imported.vllm:

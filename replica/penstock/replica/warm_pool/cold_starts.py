@@ -1,7 +1,7 @@
 """What a waiting member may become, by the command line that a cold start would have.
 
 Reads, and changes nothing: the member waits on. What an engine's own settings rule out is its own
-to say (`vllm/start/fit.py`).
+to say (`vllm/start/cold_starts.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def settings_words(argv: Sequence[str]) -> Sequence[str]:
     return argv[_BEFORE:]
 
 
-def unfit(argv: Sequence[str], imported: Imported) -> str:
+def why_cold(argv: Sequence[str], imported: Imported) -> str:
     """Why a member cannot be this replica, for a person; empty: it can."""
     if list(argv[1:_BEFORE]) != _PROGRAM:
         return "it is no replica's command line"
@@ -33,6 +33,6 @@ def unfit(argv: Sequence[str], imported: Imported) -> str:
         settings = parse_settings(settings_words(argv))
         if settings.engine != imported.engine:
             return f"its engine is {settings.engine}, the pool has imported {imported.engine}"
-        return imported.unfit(settings)
+        return imported.why_cold(settings)
     except CannotLoad as error:  # a cold start tells of it where all look
         return str(error)
