@@ -78,6 +78,7 @@ def test_a_claimed_member_is_a_replica_as_any_other(
         assert list(stub.Call(chat_request("Hello"), timeout=10))[-1].HasField("finished")
     process = psutil.Process(member.pid)
     assert [word for word in process.cmdline() if word] == argv
+    assert process.name() == Path(sys.executable).name
     assert os.getpgid(member.pid) == member.pid
     assert set(agent.shown) == {"Bearer r1:own-secret"}
     assert '"message": "ready"' in log.read_text()

@@ -36,9 +36,13 @@ def write_command_line(words: Sequence[str]) -> None:
     line = b"".join(word.encode() + b"\0" for word in words)
     if len(line) > LONGEST:
         raise ValueError(f"a command line of {len(line)} bytes")
-    # What vLLM titles its processes by looks for the first command line when it is first used.
+    # What vLLM titles its processes by looks for the first command line when it is first used, and
+    # takes it for the process's name.
+    name = Path("/proc/self/comm")
+    before = name.read_bytes().strip()
     with contextlib.suppress(ImportError):
         importlib.import_module("setproctitle").getproctitle()
+    name.write_bytes(before)
     stat = Path("/proc/self/stat").read_text()
     first, last = (int(field) for field in stat[stat.rindex(")") + 2 :].split()[_ARGUMENTS])
     ctypes.memset(first, 0, last - first)

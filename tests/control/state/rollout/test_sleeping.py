@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -96,6 +97,26 @@ def test_the_devices_of_one_that_sleeps_are_given_to_others() -> None:
     view = ClusterView().with_node(machine()).with_deployment(wanting(0)).with_deployment(other)
     made = plan(view.with_replica(sleeper), NOON, DEADLINES)
     assert [a.devices for a in made if isinstance(a, Place)] == [("gpu0",)]
+
+
+@pytest.mark.parametrize(
+    ("slept_s", "used_gib", "ended"), [(60, 4, ["r2"]), (1, 4, []), (60, 1, [])]
+)
+def test_the_one_that_slept_longest_is_ended_where_what_it_keeps_leaves_no_room(
+    slept_s: int, used_gib: int, ended: list[str]
+) -> None:
+    full = Device("gpu0", memory_bytes=24 << 30, memory_used_bytes=used_gib << 30)
+    on = replace(
+        machine(), facts=replace(machine().facts, resources=Resources(gpus=1, devices=(full,)))
+    )
+    other = replace(wanting(1), uid="u2", spec=replace(wanting(1).spec, name="other"))  # type: ignore[arg-type]
+    view = ClusterView().with_node(on).with_deployment(wanting(0)).with_deployment(other)
+    for name, before in (("r1", slept_s), ("r2", 2 * slept_s)):
+        sleeper = replace(there(name, ASLEEP, "gpu0"), since=NOON - timedelta(seconds=before))
+        view = view.with_replica(sleeper)
+    made = plan(view, NOON, DEADLINES)
+    assert [a.replica_id for a in made if isinstance(a, Drain)] == ended
+    assert bool([a for a in made if isinstance(a, Place)]) is (used_gib == 1)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection
+from datetime import datetime
 from itertools import islice
 
 from penstock.control.state.cluster import ClusterView
@@ -81,6 +82,14 @@ class Capacity:
             self.take(*found)
             return Place(deployment.spec.name, *found)
         return None
+
+    def in_the_way(self, deployment: Deployment, before: datetime) -> Replica | None:
+        """Of those that sleep since before that moment the one that has longest, where devices are
+        given to nobody and only what is in their memory leaves no room."""
+        mine = deployment.target.template
+        nodes = [n.id for n in self._fitting(mine) if self.would_fit(deployment, n.id, ())]
+        there = (r for r in self._asleep if r.node in nodes and r.since <= before and r.devices)
+        return min(there, key=lambda r: (r.since, r.id), default=None)
 
     def _may_wake(self, replica: Replica) -> bool:
         """Whether the devices that its process sees are there, and given to nobody. What memory of

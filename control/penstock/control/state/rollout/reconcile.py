@@ -120,6 +120,8 @@ def _converge(
         return
     for _ in range(wanted - len(fleet.current)):
         if not (found := capacity.one_more(deployment, avoid)):
+            if sleeper := capacity.in_the_way(deployment, now - deadlines.leave_grace):
+                yield Drain(sleeper.id, "asleep, and memory that it keeps is needed")
             break
         yield found
     if deployment.trouble and len(fleet.current) == wanted == len(served):
