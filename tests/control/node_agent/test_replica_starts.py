@@ -41,7 +41,7 @@ class Pool:
 class World:
     """A replica's starts on a node whose memory is enough."""
 
-    def __init__(self) -> None:
+    def __init__(self, tmp_path: Path) -> None:
         self.pool = Pool()
         needs: Any = SimpleNamespace(
             pool=self.pool,
@@ -52,7 +52,7 @@ class World:
             timings=SimpleNamespace(memory_looks=1, memory_again_after=timedelta(0)),
             memory=self,
         )
-        self.starts = ReplicaStarts(needs, Path("r.log"))
+        self.starts = ReplicaStarts(needs, tmp_path / "r.log")
 
     async def refusal(self, spec: nodes_pb2.ReplicaSpec) -> str:
         return ""
@@ -68,8 +68,10 @@ class World:
         return kinds[0].kind
 
 
-async def test_a_warm_one_that_ends_is_the_pools_fault_where_a_cold_one_is_ready() -> None:
-    world = World()
+async def test_a_warm_one_that_ends_is_the_pools_fault_where_a_cold_one_is_ready(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
     assert await world.kind() == "warm"
     assert world.starts.forgives("it died")
     assert world.pool.told == []
@@ -81,10 +83,10 @@ async def test_a_warm_one_that_ends_is_the_pools_fault_where_a_cold_one_is_ready
     assert world.pool.told == ["it died", "worked"]
 
 
-async def test_a_replica_that_ends_warm_and_cold_is_no_fault_of_the_pool_and_forgiven_once() -> (
-    None
-):
-    world = World()
+async def test_a_replica_that_ends_warm_and_cold_is_no_fault_of_the_pool_and_forgiven_once(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
     kinds, forgiven = [], []
     for _ in range(4):
         kinds.append(await world.kind())
