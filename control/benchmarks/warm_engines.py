@@ -98,8 +98,9 @@ class Served:
 
     def _full(self) -> bool:
         (node,) = self.admin("GET", "nodes")
-        pool = node["warm_pool"]
-        return bool(node["state"] == "ready" and pool["waiting"] == pool["target"])
+        pool, agent = node["warm_pool"], self.process("node").pid
+        heard = node["state"] == "ready" and node["pid"] == agent
+        return bool(heard and pool["waiting"] == pool["target"])
 
     def measured(self, name: str, figures: Figures, what: Callable[[Served], float]) -> None:
         """Has it done with a full pool, and notes how long it took."""

@@ -71,15 +71,24 @@ def filled(system: System, *, within: float = 60) -> Json:
 
     def full() -> Json | None:
         found = pool(system)
-        return found if found["target"] and found["waiting"] == found["target"] else None
+        is_told = found["target"] and found["waiting"] == found["target"]
+        # What the head was told last may be of a pool that is no more.
+        return found if is_told and len(pool_processes(system)) == 1 + found["target"] else None
 
     return eventually(full, within=within, what="a pool that is full")
 
 
 def pool_processes(system: System) -> list[psutil.Process]:
     """The system's zygote, and its members that wait."""
-    agent = psutil.Process(system.pid_of("node"))
-    return [each for each in agent.children(recursive=True) if ZYGOTE in each.cmdline()]
+    agents = system.processes("penstock", " node ")
+    below = [each for agent in agents for each in agent.children(recursive=True)]
+    return [each for each in below if _is_of_a_pool(each)]
+
+
+def _is_of_a_pool(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return ZYGOTE in process.cmdline()
+    return False
 
 
 def proportional(processes: Iterable[psutil.Process]) -> int:
