@@ -100,7 +100,7 @@ class Served:
         (node,) = self.admin("GET", "nodes")
         pool, agent = node["warm_pool"], self.process("node").pid
         heard = node["state"] == "ready" and node["pid"] == agent
-        return bool(heard and pool["waiting"] == pool["target"])
+        return bool(heard and pool and pool["waiting"] == pool["target"])
 
     def measured(self, name: str, figures: Figures, what: Callable[[Served], float]) -> None:
         """Has it done with a full pool, and notes how long it took."""
