@@ -60,9 +60,9 @@ class Engines:
 
 
 def pool(system: System) -> Json:
-    """The warm pool of the one node."""
+    """The warm pool of the one node; empty until an agent has told of it."""
     (node,) = system.admin("nodes")
-    found: Json = node["warm_pool"]
+    found: Json = node["warm_pool"] or {}
     return found
 
 
@@ -71,7 +71,7 @@ def filled(system: System, *, within: float = 60) -> Json:
 
     def full() -> Json | None:
         found = pool(system)
-        is_told = found["target"] and found["waiting"] == found["target"]
+        is_told = found and found["target"] and found["waiting"] == found["target"]
         # What the head was told last may be of a pool that is no more.
         return found if is_told and len(pool_processes(system)) == 1 + found["target"] else None
 
