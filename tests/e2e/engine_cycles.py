@@ -92,8 +92,14 @@ def _is_of_a_pool(process: psutil.Process) -> bool:
 
 
 def proportional(processes: Iterable[psutil.Process]) -> int:
-    """Bytes that they take together; a page that several share counts once."""
-    return sum(each.memory_full_info().pss for each in processes)
+    """Bytes of their own that they take together; a page that several share counts once.
+
+    Files that are mapped are left out: what these count depends on who else on the machine has
+    them mapped, such as another test's vLLM.
+    """
+    kept = [Path(f"/proc/{each.pid}/smaps_rollup").read_text() for each in processes]
+    found = [line.split() for text in kept for line in text.splitlines()]
+    return sum(int(words[1]) << 10 for words in found if words[0] == "Pss_Anon:")
 
 
 def other_model(folder: Path) -> Path:
