@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
@@ -34,6 +35,8 @@ def eventually(probe: Callable[[], T | None], *, within: float, what: str) -> T:
                 return answer
             seen: object = answer
         except (OSError, KeyError, ValueError) as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # it stays in a circle with this frame, and its socket with it
             seen = error
         assert time.monotonic() < deadline, f"not within {within} s: {what} (last: {seen!r})"
         time.sleep(pause)
