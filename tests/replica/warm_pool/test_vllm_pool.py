@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from penstock.v1 import inference_pb2
-from tests.fakes.replica_agent import ReplicaAgent, replica_agent
+from tests.fakes.replica_agent import ReplicaAgent
 from tests.fakes.replica_process import ReplicaProcess, answer_of, inference_stub, load_when
 from tests.fakes.warm_pool import Pool, await_gone, command, running_pool
 
@@ -34,18 +34,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     with running_pool("vllm", log, {"PYTHONPROFILEIMPORTTIME": "1"}) as (pool, said):
         assert (said["vllm"][:5], said["device"]) == ("0.32.", "cpu")
         yield pool
-
-
-@pytest.fixture
-def pool(shared: Pool) -> Iterator[Pool]:
-    yield shared
-    shared.empty()
-
-
-@pytest.fixture
-def agent() -> Iterator[ReplicaAgent]:
-    with replica_agent() as agent:
-        yield agent
 
 
 def _claimed(

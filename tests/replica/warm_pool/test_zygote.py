@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.fakes.replica_agent import ReplicaAgent, replica_agent
+from tests.fakes.replica_agent import ReplicaAgent
 from tests.fakes.replica_process import chat_request, inference_stub
 from tests.fakes.warm_pool import Pool, Waiting, await_gone, command, gone, running_pool
 
@@ -44,18 +44,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
         assert (said["vllm"], said["device"]) == ("", "none")
         assert said["ms"] > 0
         yield pool
-
-
-@pytest.fixture
-def pool(shared: Pool) -> Iterator[Pool]:
-    yield shared
-    shared.empty()
-
-
-@pytest.fixture
-def agent() -> Iterator[ReplicaAgent]:
-    with replica_agent() as agent:
-        yield agent
 
 
 def _claim(member: Waiting, log: Path, agent: ReplicaAgent, *more: str) -> list[str]:

@@ -19,23 +19,12 @@ from penstock.replica.vllm import surface
 from penstock.replica.vllm.start import checks, cold_starts, environment, imports
 from penstock.replica.vllm.start.arguments import check_early
 from penstock.replica.vllm.start.cold_starts import Imported
+from penstock.replica.vllm.surface.of_pool import ON_THE_WAY
 from penstock.replica.vllm.surface.values import Stage
 
 _LATER: Final = (
+    *ON_THE_WAY,
     "model_hosting_container_standards.sagemaker",
-    "vllm.distributed.elastic_ep.elastic_execute",
-    "vllm.entrypoints.scale_out.factories",
-    "vllm.entrypoints.serve.instrumentator.metrics",
-    "vllm.entrypoints.serve.instrumentator.offline_docs",
-    "vllm.entrypoints.serve.utils.fingerprint",
-    "vllm.model_executor.layers.quantization.online.base",
-    "vllm.model_executor.models.bert",
-    "vllm.model_executor.models.qwen2",
-    "vllm.model_executor.models.qwen3",
-    "vllm.tool_parsers.hermes_tool_parser",
-    "vllm.v1.core.sched.scheduler",
-    "vllm.v1.executor.multiproc_executor",
-    "vllm.v1.pool.flash_maxsim",
     "penstock.replica.vllm.serving.gauges",
 )
 _LATER_ON_CPU: Final = (

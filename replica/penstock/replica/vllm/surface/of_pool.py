@@ -9,24 +9,26 @@ from penstock.replica.vllm.surface.values import Stage, Touch
 
 _pool: Final = partial(Touch, Stage.POOL)
 
+ON_THE_WAY: Final = (
+    "vllm.distributed.elastic_ep.elastic_execute",
+    "vllm.entrypoints.scale_out.factories",
+    "vllm.entrypoints.serve.instrumentator.metrics",
+    "vllm.entrypoints.serve.instrumentator.offline_docs",
+    "vllm.entrypoints.serve.utils.fingerprint",
+    "vllm.model_executor.layers.quantization.online.base",
+    "vllm.model_executor.models.bert",
+    "vllm.model_executor.models.qwen2",
+    "vllm.model_executor.models.qwen3",
+    "vllm.tool_parsers.hermes_tool_parser",
+    "vllm.v1.core.sched.scheduler",
+    "vllm.v1.executor.multiproc_executor",
+    "vllm.v1.pool.flash_maxsim",
+)
+"""What an engine's start imports on its way, of those that many models take."""
+
 OF_POOL: Final = (
     _pool(
-        (
-            "vllm.distributed.elastic_ep.elastic_execute",
-            "vllm.entrypoints",
-            "vllm.entrypoints.scale_out.factories",
-            "vllm.entrypoints.serve.instrumentator.metrics",
-            "vllm.entrypoints.serve.instrumentator.offline_docs",
-            "vllm.entrypoints.serve.utils.fingerprint",
-            "vllm.model_executor.layers.quantization.online.base",
-            "vllm.model_executor.models.bert",
-            "vllm.model_executor.models.qwen2",
-            "vllm.model_executor.models.qwen3",
-            "vllm.tool_parsers.hermes_tool_parser",
-            "vllm.v1.core.sched.scheduler",
-            "vllm.v1.executor.multiproc_executor",
-            "vllm.v1.pool.flash_maxsim",
-        ),
+        ("vllm.entrypoints", *ON_THE_WAY),
         ("start/warm.py",),
         "an engine's start imports them on its way, whatever its model; so do its routes' modules "
         "below `vllm.entrypoints`, called `api_router`",
