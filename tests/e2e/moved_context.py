@@ -1,0 +1,150 @@
+"""Deployments whose engines move KV between them, and what a client sees of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.e2e.system import System, eventually
+from tests.fakes.ports import free_ports
+
+Json = dict[str, Any]
+MODEL = "chat"
+PROGRAMS = (
+    "data_parallel",
+    "prefill_decode",
+    "cache_aware_prefill_decode",
+    "balanced_prefill_decode",
+    "context_migration",
+)
+PIRATE = """\
+---
+penstock: v1
+kind: adapter
+name: pirate
+version: 1
+base: penstock-mini
+source: penstock-mini/pirate
+---
+penstock: v1
+kind: alias
+deployment: chat
+alias: pirate
+target: pirate@1
+"""
+
+
+class Up(System):
+    """One `penstock up` of a file."""
+
+    verb = "up"
+
+
+@contextmanager
+def up(folder: Path, more: str = "", *, within: float = 240, **fields: Any) -> Iterator[System]:
+    """A deployment `chat` with these fields, all its replicas ready; must stop cleanly."""
+    file = folder / "penstock.yaml"
+    head: Json = {"penstock": "v1", "kind": "deployment", "name": MODEL, "microserving": "on"}
+    file.write_text(json.dumps(head | fields) + "\n" + more)
+    (port,) = free_ports(1)
+    system = Up(folder, "-f", str(file), "--node-metrics", f"127.0.0.1:{port}")
+    try:
+        system.wait_ready(fields["replicas"], within=within)
+        yield system
+        system.stop()
+    finally:
+        system.destroy()
+
+
+def sets(system: System, **settings: Any) -> None:
+    """Changes settings of the deployment."""
+    system.change("PATCH", f"deployments/{MODEL}/settings", settings)
+
+
+def switched(system: System, name: str, **args: Any) -> None:
+    """Has another program route; returns when requests are decided by it."""
+    sets(system, selection_policy="program", program={"name": name, "args": args})
+    eventually(lambda: _decides(system), within=20, what=f"decisions by {name}")
+
+
+def _decides(system: System) -> bool:
+    before = decided(system)
+    ask(system, "Are you there?", max_tokens=1)
+    return decided(system) > before
+
+
+def decided(system: System) -> float:
+    """Requests that programs have decided so far, as the gateway counts them."""
+    return total(system, "penstock_gateway_program_requests_total", 'outcome="decided"')
+
+
+def total(system: System, name: str, label: str = "") -> float:
+    """The sum of a metric of the gateway over the series that have this label."""
+    text = httpx.get(f"http://127.0.0.1:{system.metrics_port}/metrics", trust_env=False).text
+    lines = (line for line in text.splitlines() if line.startswith(name) and label in line)
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer, as its client got it."""
+
+    text: str
+    finish: str
+    prompt: int  # tokens
+    cached: int
+    moved: int
+
+
+def ask(
+    system: System,
+    prompt: str,
+    *,
+    model: str = MODEL,
+    client: httpx.Client | None = None,
+    **fields: Any,
+) -> Said:
+    """A whole answer, greedy where nothing else is said. Fails unless it is one."""
+    body = {"temperature": 0, "max_tokens": 24, **fields}
+    body |= {"model": model, "messages": [{"role": "user", "content": prompt}]}
+    url = f"{system.base_url}/chat/completions"
+    post = client.post if client else httpx.Client(trust_env=False, timeout=60).post
+    reply = post(url, json=body)
+    assert reply.status_code == 200, reply.text
+    return said(reply.json(), reply.headers)
+
+
+def said(told: Json, headers: Mapping[str, str]) -> Said:
+    """What a unary answer says."""
+    choice, usage = told["choices"][0], told["usage"]
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    moved = int(headers.get("x-penstock-kv-moved", 0))
+    text = choice["message"]["content"]
+    return Said(text, choice["finish_reason"], usage["prompt_tokens"], cached, moved)
+
+
+def at_rest(system: System) -> None:
+    """Returns when no replica has a lease, a transfer or a block in use; fails if one keeps any."""
+    wanted = re.compile(
+        r"penstock_replica_(kv_blocks_used|calls|microserving_(leases|transfers))\b.* (\S+)$", re.M
+    )
+
+    def is_free() -> bool:
+        found = wanted.findall(_node_page(system))
+        assert len(found) >= 4 * len(system.replicas()), found
+        return not any(float(value) for *_, value in found)
+
+    eventually(is_free, within=60, what="replicas that have given everything back")
+
+
+def _node_page(system: System) -> str:
+    """What the node and its replicas tell Prometheus."""
+    where = system.options[system.options.index("--node-metrics") + 1]
+    return httpx.get(f"http://{where}/metrics", trust_env=False, timeout=10).text

@@ -1,0 +1,135 @@
+"""Two thousand requests whose KV moves in both directions, while whoever takes part is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import openai
+import psutil
+import pytest
+
+from tests.e2e.moved_context import MODEL, at_rest, sets, total, up
+from tests.e2e.streams import client_of
+from tests.e2e.system import System, eventually
+
+log = logging.getLogger(__name__)
+OPERATIONS, AT_ONCE, KILLS = 2000, 12, 24
+BOTH_WAYS = """
+USES = {"prep_recv", "remote_send"}
+
+
+async def route(request, engines, stats):
+    sender, receiver = (list(engines) * 2)[int(request.request_id[-1], 16) % 2 :][:2]
+    prompt = await receiver.tokenize(request)
+    kv_addr, matched = await receiver.prep_recv(prompt, prompt.length)
+    await sender.remote_send(kv_addr, matched, prompt.length)
+    return RouteDecision(receiver, kv=Kv(kv_addr.seq_id, prompt.length))
+"""
+
+
+@pytest.fixture(scope="module")
+def pair(folder: Path) -> Iterator[System]:
+    """Two engines of the default model without roles, with few blocks, so that they are used up."""
+    args = {"num_gpu_blocks_override": 160, "max_num_batched_tokens": 512}
+    with up(folder, model="penstock-mini", engine_args=args, replicas=2) as system:
+        yield system
+
+
+@pytest.mark.long
+@pytest.mark.timeout(5400)
+def test_two_thousand_requests_with_kills_are_answered_rightly_or_failed_truthfully(
+    pair: System,
+) -> None:
+    asyncio.run(_operations(pair))
+
+
+async def _operations(system: System) -> None:
+    chance = random.Random(29)
+    prompts = [_prompt(chance, number) for number in range(60)]
+    sets(system, selection_policy="power_of_two")
+    async with client_of(system) as client:
+        expected = [await _answer(client, prompt) for prompt in prompts]
+    await asyncio.to_thread(sets, system, selection_policy="program", program={"file": BOTH_WAYS})
+    work, wrong, failed = iter(range(OPERATIONS)), [], []
+
+    async def worker() -> None:
+        async with client_of(system) as client:
+            for number in work:
+                index = chance.randrange(len(prompts))
+                try:
+                    said = await _answer(client, prompts[index])
+                except openai.APIError as error:
+                    failed.append(str(error))
+                    await asyncio.sleep(0.2)  # as clients do that are told to try again
+                    continue
+                if said != expected[index]:
+                    wrong.append((number, expected[index], said))
+
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(worker()) for _ in range(AT_ONCE)]
+        group.create_task(_kills(system, chance, workers))
+    moved = total(system, "penstock_gateway_program_moved_tokens_total")
+    log.warning("%d failed of %d; %d tokens moved since the gateway began", len(failed),
+                OPERATIONS, moved)  # fmt: skip
+    log.warning("what clients were told: %s", sorted(set(failed)))
+    assert wrong == []
+    assert moved
+    assert len(failed) < OPERATIONS / 4
+    at_rest(system)
+
+
+async def _answer(client: openai.AsyncOpenAI, prompt: str) -> str:
+    """A whole answer; a stream that ends without a finish reason fails the test."""
+    text, finish = "", None
+    stream = await client.chat.completions.create(
+        model=MODEL,
+        messages=[{"role": "user", "content": prompt}],
+        max_tokens=16,
+        temperature=0,
+        stream=True,
+    )
+    async for chunk in stream:
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            finish = choice.finish_reason or finish
+    assert finish in ("stop", "length"), f"ended with {finish} after {text!r}"
+    return text
+
+
+async def _kills(system: System, chance: random.Random, workers: list[asyncio.Task[None]]) -> None:
+    """kill -9 of one after the other, each once all are back."""
+    for who in itertools.islice(itertools.cycle(_victims(system)), KILLS):
+        if all(worker.done() for worker in workers):
+            return
+        await asyncio.to_thread(eventually, lambda: len(system.replicas()) == 2,
+                                within=180, what="both replicas")  # fmt: skip
+        await asyncio.sleep(chance.uniform(0.2, 3))  # in whatever state it is then
+        with suppress(psutil.NoSuchProcess):
+            await asyncio.to_thread(who)
+    log.warning("%d kills", KILLS)
+
+
+def _victims(system: System) -> list[Callable[[], None]]:
+    def one_of(*words: str) -> None:
+        found = system.processes(*words)
+        if found:
+            log.warning("kill -9 of %s", " ".join(words))
+            random.choice(found).kill()
+
+    return [
+        lambda: one_of("penstock.replica", "--replica-id"),
+        lambda: one_of("penstock.control.router"),
+        lambda: one_of("VLLM::EngineCore"),
+        lambda: one_of("penstock-gateway"),
+    ]
+
+
+def _prompt(chance: random.Random, number: int) -> str:
+    words = ("river", "stone", "cloud", "ember", "winter", "garden", "mirror", "copper", "lantern")
+    return f"Tale {number}: " + " ".join(chance.choices(words, k=chance.randrange(20, 300)))

@@ -1,0 +1,81 @@
+"""Patterns that move KV between real engines: what they answer is what one engine answers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.moved_context import PIRATE, PROGRAMS, Said, ask, at_rest, sets, switched, up
+from tests.e2e.system import System
+
+WORDS = ("river", "stone", "cloud", "ember", "winter", "garden", "mirror", "copper", "lantern")
+MOVERS = [name for name in PROGRAMS if "prefill" in name]
+
+
+@pytest.fixture(scope="module")
+def pair(folder: Path) -> Iterator[System]:
+    """Two engines of the default model, one of each role."""
+    fields = {"model": "penstock-mini", "replicas": 2, "roles": {"prefill": 1, "decode": 1}}
+    with up(folder, PIRATE, **fields, max_adapters=2) as system:
+        yield system
+
+
+def _prompt(seed: int, words: int) -> str:
+    """One that no other test asks: so many words."""
+    chance = random.Random(seed)
+    return f"Story {seed}: " + " ".join(chance.choices(WORDS, k=words))
+
+
+def _plainly(system: System, prompt: str, **fields: object) -> Said:
+    """As one engine answers by itself."""
+    sets(system, selection_policy="power_of_two")
+    return ask(system, prompt, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("name", MOVERS)
+def test_an_answer_is_token_for_token_that_of_one_engine(pair: System, name: str) -> None:
+    switched(pair, name)
+    asked = [
+        (_prompt(hash_of(name) + number, 40 * 3**number), fields)
+        for number, fields in enumerate(
+            ({}, {"temperature": 0.8, "seed": 7}, {"model": "chat:pirate"})
+        )
+    ]
+    moved = [ask(pair, prompt, **fields) for prompt, fields in asked]
+    alone = [_plainly(pair, prompt, **fields) for prompt, fields in asked]
+    assert [(a.text, a.finish, a.prompt) for a in moved] == [
+        (a.text, a.finish, a.prompt) for a in alone
+    ]
+    assert all(a.moved for a in moved), moved
+    assert not any(a.cached for a in moved), "what was moved is not what was cached before"
+    at_rest(pair)
+
+
+@pytest.mark.vllm
+def test_a_second_request_moves_only_what_is_new(pair: System) -> None:
+    switched(pair, "prefill_decode")
+    prompt = _prompt(500, 200)
+    first = ask(pair, prompt)
+    second = ask(pair, prompt + " and then " + _prompt(501, 60))
+    assert 0 < second.moved < first.moved
+    assert second.cached >= first.moved
+
+
+@pytest.mark.vllm
+def test_a_context_that_was_moved_is_found_by_a_plain_request(pair: System) -> None:
+    """Where a migration goes wrong the answer is computed plainly, and nothing is cached."""
+    prompt = _prompt(700, 200)
+    _plainly(pair, prompt)
+    switched(pair, "context_migration")
+    moved = ask(pair, prompt)
+    assert moved.text == _plainly(pair, prompt).text
+    at_rest(pair)
+
+
+def hash_of(name: str) -> int:
+    """The same number for a name in every process."""
+    return sum(name.encode()) * 1000
