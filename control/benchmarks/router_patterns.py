@@ -1,8 +1,8 @@
 """What router programs cost and give: time to the first token, per token and for a whole answer.
 
 `patterns` has real vLLM engines of the default model answer prompts of 100 to 1,500 tokens under
-each program that ships, by turns; `overhead` has a simulated engine answer one token, by turns through
-`power_of_two` and through the program `data_parallel`. Run it as
+each program that ships, by turns; `overhead` has a simulated engine answer one token, by turns
+through `power_of_two` and through the program `data_parallel`. Run it as
 `PYTHONPATH=control .venv/bin/python -m benchmarks.router_patterns patterns --engines 2`.
 """
 
