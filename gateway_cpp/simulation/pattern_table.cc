@@ -1,5 +1,6 @@
 #include "pattern_table.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +28,15 @@ struct TableSettings {
   std::vector<double> rates{1.6, 2.4, 3.2, 4.0, 4.8, 5.6};
 };
 
+// Of a text like "1.6,2.4".
+std::vector<double> numbers(const std::string& text) {
+  std::vector<double> found;
+  for (std::size_t at = 0;; ++at) {
+    found.push_back(std::strtod(text.c_str() + at, nullptr));
+    if ((at = text.find(',', at)) == std::string::npos) return found;
+  }
+}
+
 // False: no such setting, or not a value of it.
 bool set(TableSettings& settings, const std::string& argument) {
   const std::size_t equals = argument.find('=');
@@ -41,8 +51,14 @@ bool set(TableSettings& settings, const std::string& argument) {
     }
     return false;
   }
-  if (name == "policy") return settings.load.policy = text, true;
-  if (name == "rate" && value > 0) return settings.rates = {value}, true;
+  if (name == "policy") {
+    settings.load.policy = text;
+    return text == "power_of_two" || text == "least_loaded" || text == "round_robin";
+  }
+  if (name == "rates") {
+    settings.rates = numbers(text);
+    return std::ranges::all_of(settings.rates, [](double rate) { return rate > 0; });
+  }
   if (name == "balance" && value >= 0 && value < 1) return settings.load.balance = value, true;
   if (name == "requests" && value >= 1) return settings.load.requests = whole, true;
   if (name == "prompt" && value > 1) return settings.load.prompt = whole, true;
@@ -93,6 +109,11 @@ int print_patterns(std::span<char* const> arguments) {
         "'%s' is no setting: give machine=a100 or here, policy=, rate= (requests a "
         "second), requests=, seeds=, prompt= and completion= (tokens) or balance= (share)\n",
         argument);
+    return 2;
+  }
+  const StepLimits& limits = settings.machine.limits;
+  if (settings.load.prompt + settings.load.completion > limits.blocks * limits.block_tokens) {
+    std::fprintf(stderr, "no engine of this machine has room for one such request\n");
     return 2;
   }
   std::printf(

@@ -1,13 +1,13 @@
-"""What a step of vLLM takes, as the simulation's step model has it: fixed, token, decode, attention.
+"""What a step of vLLM takes: the costs of the simulation's step model.
 
     export OMP_NUM_THREADS=1 VLLM_LOGGING_LEVEL=ERROR
     .venv/bin/python replica/benchmarks/step_times.py
 
 vLLM in this process, with penstock-mini and as many threads as a replica gives it, computes random
 prompts of 16 to 1,500 tokens, one to 32 at once, and times its steps. Even steps are fitted, odd
-ones tell how far off that is. A step that took twice its figure or more was another process's: it
-is left out, and counted. Prints one JSON object, seconds, with the names of the costs in
-`gateway_cpp/simulation/step_engine.h`.
+ones tell how far off that is. CPU time, which is what a step takes where nobody else uses the core:
+it computes on one thread. A step of twice its figure or more is left out, and counted. Prints one
+JSON object, seconds, with the names of the costs in `gateway_cpp/simulation/step_engine.h`.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Watched:
         return scheduled
 
     def _stepped(self) -> Any:
-        began = time.perf_counter()
+        began = time.process_time()
         answer = self._step()
-        self.seconds.append(time.perf_counter() - began)
+        self.seconds.append(time.process_time() - began)
         return answer
 
 
