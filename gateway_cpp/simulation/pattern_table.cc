@@ -104,11 +104,11 @@ int print_patterns(std::span<char* const> arguments) {
   TableSettings settings;
   for (const char* argument : arguments) {
     if (set(settings, argument)) continue;
-    std::fprintf(
-        stderr,
-        "'%s' is no setting: give machine=a100 or here, policy=, rate= (requests a "
-        "second), requests=, seeds=, prompt= and completion= (tokens) or balance= (share)\n",
-        argument);
+    std::fprintf(stderr,
+                 "'%s' is no setting, or no value of it: give machine=a100 or here, policy=, "
+                 "rates= (requests a second, with commas), requests=, seeds=, prompt= and "
+                 "completion= (tokens) or balance= (share)\n",
+                 argument);
     return 2;
   }
   const StepLimits& limits = settings.machine.limits;

@@ -50,6 +50,14 @@ TEST(Cluster, WithPrefillElsewhereItHasItOnceKvHasComeAndTheRestIsComputed) {
             2992 * slow.link.bytes_a_token / slow.link.bytes_a_second);
 }
 
+TEST(Cluster, OfAPromptOfWholeBlocksTheLastIsLeftToTheDecodingEngine) {
+  PatternLoad load = kAlone;
+  load.prompt = 1024;
+  EXPECT_NEAR(first_token(kA100, Pattern::kPrefillDecode, load) -
+                  (chunk_seconds(1008 + 1, 0) + chunk_seconds(16, 1008) + 2 * kA100.link.call),
+              1009 * kA100.link.bytes_a_token / kA100.link.bytes_a_second / 32, 1e-6);
+}
+
 TEST(Cluster, ABalancedPromptIsComputedInBothEnginesByItsShares) {
   PatternLoad load = kAlone;
   load.balance = 0.1;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr StepCosts kCosts{
     .fixed = 0.01, .weights = 0.02, .token = 1e-4, .decode = 1e-3, .pair = 1e-8, .context = 1e-6};
-constexpr StepLimits kLimits{.budget = 100, .sequences = 8, .block_tokens = 16, .blocks = 60};
+constexpr StepLimits kLimits{.budget = 100, .sequences = 3, .block_tokens = 16, .blocks = 60};
 
 TEST(StepEngine, AnIdleEngineAnswersAPromptAfterItsChunksAndNothingElse) {
   StepEngine engine(kCosts, kLimits);
