@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace penstock::simulation {
@@ -11,6 +12,10 @@ class Distribution {
  public:
   void add(double value) { values_.push_back(value); }
   std::size_t size() const { return values_.size(); }
+  double mean() const {
+    const double sum = std::accumulate(values_.begin(), values_.end(), 0.0);
+    return values_.empty() ? 0 : sum / double(values_.size());
+  }
   double at(double share) {
     if (values_.empty()) return 0;
     const auto nth = values_.begin() + static_cast<long>(share * double(values_.size() - 1));

@@ -1,8 +1,11 @@
-// Prints a table of what each policy does to the same requests. See README.md beside it.
+// Prints a table of what each policy, or with the word `patterns` each pattern, does to the same
+// requests. See README.md beside it.
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 
+#include "pattern_table.h"
 #include "world.h"
 
 namespace {
@@ -54,6 +57,9 @@ void print(const std::string& policy, Figures figures) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  if (count > 1 && std::string(arguments[1]) == "patterns") {
+    return penstock::simulation::print_patterns(std::span(arguments, count).subspan(2));
+  }
   Settings settings;
   for (int i = 1; i < count; ++i) {
     if (set(settings, arguments[i])) continue;
