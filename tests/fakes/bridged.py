@@ -106,7 +106,7 @@ async def serving(engine: FakeEngine) -> AsyncIterator[Any]:
     inbox.open()
     try:
         async with asyncio.TaskGroup() as tasks:
-            Bridge(server, engine, FACTS, tasks).attach(inbox)
+            Bridge(server, engine.answer, FACTS, tasks).attach(inbox)
             Presence(server, engine).loaded(FACTS)
             async with grpc.aio.insecure_channel(server.address) as channel:
                 yield inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
