@@ -1,8 +1,9 @@
-"""StartGenerate as the call of `/v1/completions` that it means. Pure."""
+"""StartGenerate as the call of `/v1/completions` that it means."""
 
 from __future__ import annotations
 
 import json
+import secrets
 from typing import Any, Final
 
 from penstock.replica.engine_calls.wire import prompt_of, refuse
@@ -55,7 +56,7 @@ def completion_of(request: pb.StartGenerateRequest, served_name: str) -> Call:
         "return_token_ids": True,
     }
     return Call(
-        told.request_id,
+        told.request_id or secrets.token_hex(8),
         "/v1/completions",
         json.dumps(body).encode(),
         told.model or served_name,

@@ -96,6 +96,8 @@ async def _unary(request: Request, call: Any) -> Response:
             if not watch.done():
                 raise
             return Response(status_code=499)
+        except grpc.aio.AioRpcError as error:  # not let out into the TaskGroup, which would wrap it
+            return _error(_failed_of(error))
         finally:
             watch.cancel()
     return Response(body_of(reply), media_type="application/json")
@@ -121,7 +123,7 @@ async def _stream(call: Any) -> Response:
 async def _bodies(first: inference_pb2.CallEvent, call: Any) -> AsyncGenerator[bytes, None]:
     try:
         yield first.chunk.body
-        async for event in call:
+        while (event := await call.read()) is not grpc.aio.EOF:
             yield event.chunk.body
             if event.HasField("failed"):
                 yield b"data: " + _error_body(_failure_in(event)) + b"\n\n"
