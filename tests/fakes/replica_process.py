@@ -66,7 +66,8 @@ class ReplicaProcess:
     def await_registered(self, agent: ReplicaAgent, within: float) -> None:
         """Reads the address once the replica has told its agent that it is ready."""
         try:
-            self.address = agent.heard_when(lambda said: said.capacity > 0, within).address
+            said = agent.heard_when(lambda said: said.capacity > 0, within)
+            self.address, self.rest = said.address, said.microserving_rest
             self.agent = agent
         except queue.Empty:
             raise AssertionError(f"the replica is not ready:\n{self.log()[-4000:]}") from None

@@ -93,10 +93,18 @@ async def _send(
     began, seconds = time.monotonic(), pace.seconds(blocks)
     pieces = min(max(1, math.ceil(seconds / _PIECE_S)), blocks)
     for piece in range(1, pieces + 1):
-        await asyncio.sleep(began + seconds * piece / pieces - time.monotonic())
+        await _pause(reader, began + seconds * piece / pieces - time.monotonic())
         write_word(writer, {"arrived": blocks * piece // pieces})
         await writer.drain()
     _agreed(await read_word(reader))
+
+
+async def _pause(reader: asyncio.StreamReader, seconds: float) -> None:
+    """Waits; a receiver that says something before all has arrived wants no more."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(max(seconds, 0)):
+            _agreed(await read_word(reader, seconds + PATIENCE_S))
+            raise ConnectionError("the receiver speaks before its turn")
 
 
 def _agreed(word: dict[str, Any]) -> None:
