@@ -173,30 +173,17 @@ def test_an_address_is_registered_and_tokens_that_are_too_old_open_nothing(
             assert time.monotonic() < deadline
 
 
-@pytest.fixture
-def slow(tmp_path: Path) -> Iterator[list[ReplicaProcess]]:
-    """Two replicas whose transfers take their time."""
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ReplicaProcess]]:
+    """Two replicas whose transfers take their time. The last test of each one ends it."""
+    logs = tmp_path_factory.mktemp("slow")
     with (
-        running_replica(tmp_path / "one", *_MOVING, *_SLOW) as one,
-        running_replica(tmp_path / "two", *_MOVING, *_SLOW) as two,
+        running_replica(logs / "one", *_MOVING, *_SLOW) as one,
+        running_replica(logs / "two", *_MOVING, *_SLOW) as two,
     ):
         for replica in (one, two):
             _keep(replica, _TOKEN)
         yield [one, two]
-
-
-def test_a_receiver_that_is_killed_ends_its_transfer_at_once(
-    client: httpx.Client, slow: list[ReplicaProcess]
-) -> None:
-    one, two = slow
-    told = _leased(client, two, "r1")
-    with concurrent.futures.ThreadPoolExecutor(1) as pool, inference_stub(one.address) as stub:
-        sending = pool.submit(_post, client, one, "remote_send", **told)
-        load_when(stub, lambda load: load.transfers == 1)
-        two.signal(signal.SIGKILL)
-        reply = sending.result(timeout=5)
-        assert (reply.status_code, reply.json()["error"]["code"]) == (503, "transfer")
-        load_when(stub, lambda load: not load.transfers)
 
 
 def test_a_router_that_leaves_stops_its_transfer_and_the_lease_stands(
@@ -213,6 +200,20 @@ def test_a_router_that_leaves_stops_its_transfer_and_the_lease_stands(
         load_when(receiver, lambda load: not load.transfers and load.leased_blocks > 0)
         _call(client, two, "release", seq_id="r1")
         load_when(receiver, lambda load: not load.leased_blocks)
+
+
+def test_a_receiver_that_is_killed_ends_its_transfer_at_once(
+    client: httpx.Client, slow: list[ReplicaProcess]
+) -> None:
+    one, two = slow
+    told = _leased(client, two, "r2")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, inference_stub(one.address) as stub:
+        sending = pool.submit(_post, client, one, "remote_send", **told)
+        load_when(stub, lambda load: load.transfers == 1)
+        two.signal(signal.SIGKILL)
+        reply = sending.result(timeout=5)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (503, "transfer")
+        load_when(stub, lambda load: not load.transfers)
 
 
 def test_an_answer_that_runs_when_the_replica_is_stopped_comes_whole(
