@@ -17,9 +17,9 @@ inline constexpr uint64_t kBlockTokens = 16;
 
 // What else goes into the hashes of a prompt's blocks.
 struct HashedWith {
-  std::string_view adapter;
-  std::string_view adapter_digest;
-  std::string_view tenant_salt;
+  std::string_view adapter = "";
+  std::string_view adapter_digest = "";
+  std::string_view tenant_salt = "";
 };
 
 // Of each whole block.

@@ -208,7 +208,7 @@ class Replica:
             log.warning("this replica will not sleep, and is ended in its place: %s", why)
         watches = [self._watch_death(controls), self._watch_progress(controls), self._keeper.run()]
         if rest is not None:
-            watches.append(rest.run())
+            watches.append(rest.run_until_stopped())
         if state is State.READY:
             watches.append(self._tell_ready(facts, rest.address if rest else ""))
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Final
 
 import grpc
@@ -110,20 +110,23 @@ async def _cancel_when_gone(request: Request, call: Any) -> None:
 
 async def _stream(call: Any) -> Response:
     """The answer's own events, as they come; a failure before the first is the whole answer."""
-    first = await call.read()
-    if first is grpc.aio.EOF:
+    events = aiter(call)
+    first = await anext(events, None)
+    if first is None:
         raise _Refused(_BROKEN)
     if first.HasField("failed"):
         raise _Refused(_failure_in(first))
     moved = first.head.kv_moved_tokens
     headers = {"x-penstock-kv-moved": str(moved)} if moved else {}
-    return StreamingResponse(_bodies(first, call), 200, headers, first.head.content_type)
+    return StreamingResponse(_bodies(first, events, call), 200, headers, first.head.content_type)
 
 
-async def _bodies(first: inference_pb2.CallEvent, call: Any) -> AsyncGenerator[bytes, None]:
+async def _bodies(
+    first: inference_pb2.CallEvent, rest: AsyncIterator[inference_pb2.CallEvent], call: Any
+) -> AsyncGenerator[bytes, None]:
     try:
         yield first.chunk.body
-        while (event := await call.read()) is not grpc.aio.EOF:
+        async for event in rest:
             yield event.chunk.body
             if event.HasField("failed"):
                 yield b"data: " + _error_body(_failure_in(event)) + b"\n\n"

@@ -60,7 +60,7 @@ class RestServer(uvicorn.Server):
         """Leaves signals alone."""
         yield
 
-    async def run(self) -> None:
+    async def run_until_stopped(self) -> None:
         """Serves until it is cancelled, and then for as long as requests run, but not for long."""
         try:
             await self.serve([self._listener])
@@ -69,7 +69,7 @@ class RestServer(uvicorn.Server):
                 await self.shutdown([self._listener])
             raise
         finally:
-            await self._channel.close()
+            await self._channel.close(None)
 
 
 def _beside(listen: str) -> str:
