@@ -153,7 +153,7 @@ async def in_replica(streams: int, steps: int, reader: Reader) -> float:
     try:
         async with asyncio.TaskGroup() as tasks:
             engine: Any = AnsweringEngine(App(client))
-            Bridge(server, engine, _FACTS, tasks).attach(inbox)
+            Bridge(server, engine.answer, _FACTS, tasks).attach(inbox)
             load = inference_pb2.Load(state=inference_pb2.REPLICA_STATE_READY)
             server.set_load(load.SerializeToString())
             reader.read(server.address)

@@ -46,6 +46,7 @@ struct Call {
   bool handed_over = false;
   // The engine has it: what kills the engine may be this call's doing.
   std::atomic<bool> aboard{false};
+  std::atomic<bool> for_python{false};  // though an engine of this process answers: SplitHandler
   std::shared_ptr<Outlet> outlet;
   TokenQueue answer;
 };

@@ -34,6 +34,7 @@ class Inbox {
     kIdle = 11,     // an adapter is used no longer, of those that were asked about
     kSleep = 12,    // a request to sleep to be replied to (SleepRequest)
     kWake = 13,     // a request to wake up to be replied to (WakeRequest)
+    kTokens = 14,   // those of routers, to be replied to (KeepRouterTokensRequest)
   };
   struct Item {
     Kind kind;

@@ -6,9 +6,11 @@
 #include "call_stream.h"
 #include "callers_token.h"
 #include "load_watch.h"
+#include "microserving_service.h"
 #include "python_handler.h"
 #include "refusal.h"
 #include "session.h"
+#include "split_handler.h"
 
 namespace penstock::replica {
 namespace {
@@ -150,10 +152,13 @@ class InferenceServer::Service final
 };
 
 InferenceServer::InferenceServer(const ServerOptions& options, const std::shared_ptr<Inbox>& inbox)
-    : switchboard_(std::make_shared<PythonHandler>(inbox), [this] { load_board_.changed(); }),
+    : python_(std::make_shared<PythonHandler>(inbox)),
+      switchboard_(python_, [this] { load_board_.changed(); }),
       load_board_([this](v1::Load* load) { switchboard_.tell_figures(load); }),
       control_desk_(inbox),
-      service_(std::make_unique<Service>(options.callers_token, inbox, this)) {
+      service_(std::make_unique<Service>(options.callers_token, inbox, this)),
+      microserving_(
+          microserving_service(options.callers_token, inbox, &switchboard_, &control_desk_)) {
   v1::Load starting;
   starting.set_state(v1::REPLICA_STATE_STARTING);
   set_load(starting);
@@ -162,6 +167,7 @@ InferenceServer::InferenceServer(const ServerOptions& options, const std::shared
   int port = 0;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(service_.get());
+  builder.RegisterService(microserving_.get());
   server_ = builder.BuildAndStart();
   if (!server_ || port == 0) {
     throw std::runtime_error("cannot listen on " + options.listen +
@@ -171,6 +177,10 @@ InferenceServer::InferenceServer(const ServerOptions& options, const std::shared
 }
 
 InferenceServer::~InferenceServer() { stop(std::chrono::milliseconds(0)); }
+
+void InferenceServer::answer_with(std::shared_ptr<CallHandler> engine) {
+  switchboard_.set_handler(std::make_shared<SplitHandler>(python_, std::move(engine)));
+}
 
 void InferenceServer::set_load(const v1::Load& load) {
   switchboard_.set_state(load.state());

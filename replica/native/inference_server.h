@@ -41,6 +41,8 @@ class InferenceServer {
   const std::string& address() const { return address_; }
   Switchboard& switchboard() { return switchboard_; }
   ControlDesk& control_desk() { return control_desk_; }
+  // Calls go to this engine; those about KV that moves still to Python. Only before it is ready.
+  void answer_with(std::shared_ptr<CallHandler> engine);
 
   // Publishes state and load; the state decides whether calls are taken.
   void set_load(const v1::Load& load);
@@ -52,10 +54,12 @@ class InferenceServer {
  private:
   class Service;
 
+  const std::shared_ptr<CallHandler> python_;
   Switchboard switchboard_;
   LoadBoard load_board_;
   ControlDesk control_desk_;
   std::unique_ptr<Service> service_;
+  std::unique_ptr<grpc::Service> microserving_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 };

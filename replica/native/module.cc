@@ -75,6 +75,8 @@ Settings settings(const py::dict& values) {
   s.behaviour.hang_after_tokens = values["hang_after_tokens"].cast<uint64_t>();
   s.max_running = values["max_running"].cast<uint32_t>();
   s.kv_blocks = values["kv_blocks"].cast<uint32_t>();
+  s.prefill_tokens_per_second = values["prefill_tokens_per_second"].cast<double>();
+  s.microserving = values["microserving"].cast<bool>();
   s.refuse_share = values["refuse_share"].cast<double>();
   s.per_request = values["per_request"].cast<bool>();
   s.max_model_len = values["max_model_len"].cast<uint32_t>();
@@ -94,9 +96,37 @@ std::vector<std::tuple<std::string, uint32_t, double>> adapter_uses(const Simula
   return told;
 }
 
+// The prompt's ids; or none, and why, as an `ErrorDetail`.
+py::tuple tokenize(const SimulatedEngine& engine, std::string_view request) {
+  std::variant<std::vector<uint32_t>, v1::ErrorDetail> told;
+  {
+    const py::gil_scoped_release unlocked;
+    told = engine.tokenize(parsed<v1::CallRequest>(request));
+  }
+  if (const auto* error = std::get_if<v1::ErrorDetail>(&told)) {
+    return py::make_tuple(py::tuple(), py::bytes(error->SerializeAsString()));
+  }
+  return py::make_tuple(py::tuple(py::cast(std::get<std::vector<uint32_t>>(told))), py::bytes());
+}
+
+std::vector<uint64_t> block_hashes(const std::vector<uint32_t>& token_ids, std::string_view adapter,
+                                   std::string_view digest, std::string_view salt) {
+  return penstock::replica::simulated::block_hashes(token_ids, {adapter, digest, salt});
+}
+
+size_t matched_blocks(SimulatedEngine& engine, const std::vector<uint64_t>& hashes) {
+  return engine.matched_blocks(hashes);
+}
+
+void add_blocks(SimulatedEngine& engine, const std::vector<uint64_t>& hashes) {
+  engine.add_blocks(hashes);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_server, m) {
+  m.def("block_hashes", &block_hashes, Unlocked());
+
   py::class_<Inbox, std::shared_ptr<Inbox>>(m, "Inbox")
       .def(py::init<>())
       .def("fileno", &Inbox::fd)
@@ -108,8 +138,8 @@ PYBIND11_MODULE(_server, m) {
       }))
       .def(
           "ask",
-          [](SimulatedEngine& engine, uint64_t key, std::string_view request) {
-            engine.ask(key, parsed<v1::CallRequest>(request));
+          [](SimulatedEngine& engine, uint64_t key, std::string_view request, bool internal) {
+            engine.ask(key, parsed<v1::CallRequest>(request), internal);
           },
           Unlocked())
       .def("cancel_asked", &SimulatedEngine::cancel_asked, Unlocked())
@@ -117,7 +147,8 @@ PYBIND11_MODULE(_server, m) {
           "figures",
           [](const SimulatedEngine& engine) {
             const penstock::replica::simulated::Figures figures = engine.figures();
-            return std::make_tuple(figures.running, figures.waiting, figures.tokens);
+            return std::make_tuple(figures.running, figures.waiting, figures.tokens,
+                                   figures.kv_blocks_used);
           },
           Unlocked())
       .def(
@@ -139,6 +170,11 @@ PYBIND11_MODULE(_server, m) {
       .def("reopen_adapter", &SimulatedEngine::reopen_adapter, Unlocked())
       .def("wake_wrongly", &SimulatedEngine::wake_wrongly, Unlocked())
       .def("adapter_uses", &adapter_uses)
+      .def("tokenize", &tokenize)
+      .def("matched_blocks", &matched_blocks, Unlocked())
+      .def("add_blocks", &add_blocks, Unlocked())
+      .def("forget_blocks", &SimulatedEngine::forget_blocks, Unlocked())
+      .def("set_leased", &SimulatedEngine::set_leased, Unlocked())
       .def("tell_when_idle", &SimulatedEngine::tell_when_idle, Unlocked())
       .def("stop", &SimulatedEngine::stop, Unlocked());
 
@@ -157,7 +193,7 @@ PYBIND11_MODULE(_server, m) {
       .def_property_readonly("address", &InferenceServer::address)
       .def("answer_with",
            [](InferenceServer& server, std::shared_ptr<SimulatedEngine> engine) {
-             server.switchboard().set_handler(std::move(engine));
+             server.answer_with(std::move(engine));
            })
       .def("write_many", &write_many)
       .def(

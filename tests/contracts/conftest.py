@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from tests.fakes import bedrock_server, openai_server
-from tests.fakes.contract_engines import ALL
+from tests.fakes.contract_engines import ALL, MOVING
 from tests.fakes.lora_adapters import random_adapter
+from tests.fakes.movers import Movers, mover
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replica_agent import ReplicaAgent, replica_agent
 from tests.fakes.replica_process import ReplicaProcess, inference_stub, running_replica
@@ -86,6 +87,25 @@ def _lives(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.NoSuchProcess):
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     return False
+
+
+@pytest.fixture(scope="session", params=MOVING)
+def movers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Movers]:
+    """Two ready replicas of one model that move KV, on each engine in turn."""
+    logs = tmp_path_factory.mktemp("movers")
+    arguments = (*_MOVING[request.param], "--microserving")
+    with (
+        running_replica(logs / "one", *arguments, within=170) as one,
+        running_replica(logs / "two", *arguments, within=170) as two,
+        mover(one) as sender,
+        mover(two) as receiver,
+    ):
+        yield Movers(sender, receiver)
+
+
+_MOVING = {"simulated": ("--engine", "simulated", "--model", "m", "--engine-arg", "kv_blocks=400")}
 
 
 @pytest.fixture

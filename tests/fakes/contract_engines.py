@@ -8,6 +8,9 @@ _VLLM = pytest.param("vllm", marks=pytest.mark.vllm)
 
 ALL = ("simulated", _VLLM, "canned", "openai", "bedrock")
 
+MOVING = ("simulated",)
+"""Those that move KV."""
+
 LOCAL = pytest.mark.parametrize("replica", ["simulated", _VLLM], indirect=True)
 """Those that have tokens, steps and adapters of their own."""
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <span>
+#include <vector>
 
 #include "simulated/words.h"
 
@@ -27,6 +29,13 @@ std::string identity_of(const v1::CallRequest& request, const Ask& ask, int64_t 
   return text;
 }
 
+void append_ids(std::span<const uint32_t> ids, std::string* text) {
+  text->append(",\"token_ids\":[");
+  for (const uint32_t id : ids) text->append(std::to_string(id)).append(",");
+  if (!ids.empty()) text->pop_back();
+  text->append("]");
+}
+
 std::string quoted_or_null(std::string_view text) {
   if (text.empty()) return "null";
   return std::string("\"").append(text).append("\"");
@@ -39,6 +48,7 @@ Answer::Answer(const v1::CallRequest& request, const Ask& ask, int64_t created)
       stream_(ask.stream),
       include_usage_(ask.include_usage),
       token_groups_(request.token_groups()),
+      return_token_ids_(ask.return_token_ids),
       seed_(ask.seed),
       prompt_tokens_(ask.prompt_tokens),
       trimmed_messages_(ask.trimmed_messages),
@@ -60,8 +70,8 @@ Answer::Answer(const v1::CallRequest& request, const Ask& ask, int64_t created)
   const bool chat = endpoint_ == Endpoint::kChat;
   prefix_.append("data: ").append(identity_).append("\"choices\":[{\"index\":0,");
   prefix_.append(chat ? "\"delta\":{\"content\":\"" : "\"text\":\"");
-  suffix_.append(chat ? "\"}" : "\"").append(",\"logprobs\":null,\"finish_reason\":null}]");
-  suffix_.append(include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n");
+  suffix_.append(chat ? "\"}" : "\"").append(",\"logprobs\":null,\"finish_reason\":null");
+  end_.append(include_usage_ ? "}],\"usage\":null}\n\n" : "}]}\n\n");
 }
 
 void Answer::add_begin(News* news) const {
@@ -79,9 +89,11 @@ void Answer::add_begin(News* news) const {
 void Answer::add_words(uint64_t first, uint64_t count, News* news) const {
   for (uint64_t i = first; i < first + count; ++i) {
     const Word word = word_at(seed_, i);
+    const size_t before = news->body.size();
     news->body.append(prefix_).append(word.text).append(suffix_);
-    const size_t bytes = prefix_.size() + word.text.size() + suffix_.size();
-    news->add_piece(bytes, 1, token_groups_ ? 1 : 0, 1);
+    if (return_token_ids_) append_ids({&word.token_id, 1}, &news->body);
+    news->body.append(end_);
+    news->add_piece(news->body.size() - before, 1, token_groups_ ? 1 : 0, 1);
     if (!token_groups_) continue;
     v1::TokenGroup& group = news->groups.emplace_back();
     group.add_token_ids(word.token_id);
@@ -89,12 +101,13 @@ void Answer::add_words(uint64_t first, uint64_t count, News* news) const {
   }
 }
 
-void Answer::add_end(News* news) const {
-  if (!stream_) return add_unary(news);
+void Answer::add_end(News* news, uint32_t cached_tokens) const {
+  if (!stream_) return add_unary(news, cached_tokens);
   add_event(endpoint_ == Endpoint::kChat ? "\"delta\":{}" : "\"text\":\"\"", finish_reason_, news);
   if (include_usage_) {
     const size_t before = news->body.size();
-    news->body.append("data: ").append(identity_).append("\"choices\":[],").append(usage());
+    news->body.append("data: ").append(identity_).append("\"choices\":[],");
+    news->body.append(usage(cached_tokens));
     news->body.append("}\n\n");
     news->add_piece(news->body.size() - before, 1, 0);
   }
@@ -112,7 +125,7 @@ void Answer::add_event(std::string_view content, std::string_view finish, News* 
   news->add_piece(news->body.size() - before, 1, 0);
 }
 
-void Answer::add_unary(News* news) const {
+void Answer::add_unary(News* news, uint32_t cached_tokens) const {
   const std::string text = text_of(seed_, tokens_);
   const size_t before = news->body.size();
   news->body.append(identity_).append("\"choices\":[{\"index\":0,");
@@ -123,20 +136,31 @@ void Answer::add_unary(News* news) const {
     news->body.append("\"text\":\"").append(text).append("\"");
   }
   news->body.append(",\"logprobs\":null,\"finish_reason\":");
-  news->body.append(quoted_or_null(finish_reason_)).append("}],").append(usage()).append("}");
+  news->body.append(quoted_or_null(finish_reason_));
+  std::vector<uint32_t> ids;
+  if (token_groups_ || return_token_ids_) {
+    for (uint64_t i = 0; i < tokens_; ++i) ids.push_back(word_at(seed_, i).token_id);
+  }
+  if (return_token_ids_) append_ids(ids, &news->body);
+  news->body.append("}],").append(usage(cached_tokens)).append("}");
   if (token_groups_) {
     v1::TokenGroup& group = news->groups.emplace_back();
-    for (uint64_t i = 0; i < tokens_; ++i) group.add_token_ids(word_at(seed_, i).token_id);
+    group.mutable_token_ids()->Add(ids.begin(), ids.end());
     group.set_finish_reason(std::string(finish_reason_));
   }
   news->add_piece(news->body.size() - before, 1, token_groups_ ? 1 : 0,
                   static_cast<uint32_t>(tokens_));
 }
 
-std::string Answer::usage() const {
-  return "\"usage\":{\"prompt_tokens\":" + std::to_string(prompt_tokens_) +
-         ",\"completion_tokens\":" + std::to_string(tokens_) +
-         ",\"total_tokens\":" + std::to_string(prompt_tokens_ + tokens_) + "}";
+std::string Answer::usage(uint32_t cached_tokens) const {
+  std::string text = "\"usage\":{\"prompt_tokens\":" + std::to_string(prompt_tokens_) +
+                     ",\"completion_tokens\":" + std::to_string(tokens_) +
+                     ",\"total_tokens\":" + std::to_string(prompt_tokens_ + tokens_);
+  if (cached_tokens > 0) {
+    text.append(",\"prompt_tokens_details\":{\"cached_tokens\":");
+    text.append(std::to_string(cached_tokens)).append("}");
+  }
+  return text + "}";
 }
 
 std::string json_escaped(std::string_view text) {

@@ -24,17 +24,18 @@ class Answer {
   // Words [first, first + count) of a stream, an event for each.
   void add_words(uint64_t first, uint64_t count, News* news) const;
   // The rest of a stream after its last word, or the whole body of a unary answer.
-  void add_end(News* news) const;
+  void add_end(News* news, uint32_t cached_tokens = 0) const;
 
  private:
   void add_event(std::string_view content, std::string_view finish, News* news) const;
-  void add_unary(News* news) const;
-  std::string usage() const;
+  void add_unary(News* news, uint32_t cached_tokens) const;
+  std::string usage(uint32_t cached_tokens) const;
 
   const Endpoint endpoint_;
   const bool stream_;
   const bool include_usage_;
   const bool token_groups_;
+  const bool return_token_ids_;
   const uint64_t seed_;
   const uint32_t prompt_tokens_;
   const uint32_t trimmed_messages_;
@@ -44,6 +45,7 @@ class Answer {
   std::string identity_;  // {"id":...,"object":...,"created":...,"model":...,
   std::string prefix_;    // of every event that has a word
   std::string suffix_;
+  std::string end_;  // behind the word's ids, where they are told
 };
 
 // `text` as the inside of a JSON string.

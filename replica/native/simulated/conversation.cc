@@ -12,6 +12,8 @@
 namespace penstock::replica::simulated {
 namespace {
 
+// Ids of prompts' words lie below it.
+constexpr uint64_t kVocabulary = uint64_t{1} << 31U;
 constexpr uint64_t kOnes = 0x0101010101010101U;
 constexpr uint64_t kHighs = kOnes * 0x80U;
 
@@ -112,17 +114,28 @@ Message said_of(dom::element element, size_t index) {
 }  // namespace
 
 void Prompt::add(std::string_view text) {
+  if (by_ids_) {
+    constexpr std::string_view kBlanks = " \n\t\r";
+    while (true) {
+      text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+      if (text.empty()) return;
+      const std::string_view word = text.substr(0, text.find_first_of(kBlanks));
+      add_token(mix(0, word) % kVocabulary);
+      text.remove_prefix(word.size());
+    }
+  }
   hash_ = mix(hash_, text);
   tokens_ += words_in(text);
 }
 
 void Prompt::add_token(uint64_t id) {
+  if (by_ids_) ids_.push_back(static_cast<uint32_t>(id));
   hash_ = mix(hash_, {reinterpret_cast<const char*>(&id), sizeof id});
   ++tokens_;
 }
 
-Prompt read_messages(dom::object body) {
-  Prompt prompt;
+Prompt read_messages(dom::object body, bool by_ids) {
+  Prompt prompt(by_ids);
   const auto messages = field(body, "messages");
   if (!messages) {
     refuse("missing_required_parameter", "messages", "Field required: 'messages'.");
@@ -137,8 +150,8 @@ Prompt read_messages(dom::object body) {
   return prompt;
 }
 
-Prompt read_prompt(dom::object body) {
-  Prompt prompt;
+Prompt read_prompt(dom::object body, bool by_ids) {
+  Prompt prompt(by_ids);
   const auto value = field(body, "prompt");
   if (!value) refuse("missing_required_parameter", "prompt", "Field required: 'prompt'.");
   if (const auto text = as<std::string_view>(*value)) {
@@ -160,7 +173,7 @@ Prompt read_prompt(dom::object body) {
   return prompt;
 }
 
-std::optional<Shortened> shortened(dom::object body, uint64_t budget) {
+std::optional<Shortened> shortened(dom::object body, uint64_t budget, bool by_ids) {
   const auto value = field(body, "messages");
   const auto items = value ? as<dom::array>(*value) : std::nullopt;
   if (!items) return std::nullopt;
@@ -168,7 +181,7 @@ std::optional<Shortened> shortened(dom::object body, uint64_t budget) {
   for (const dom::element item : *items) messages.push_back(said_of(item, messages.size()));
   const auto kept = fitted(messages, budget);
   if (!kept) return std::nullopt;
-  Shortened shorter;
+  Shortened shorter{.prompt = Prompt(by_ids)};
   size_t index = 0;
   for (const dom::element item : *items) {
     if ((*kept)[index]) {

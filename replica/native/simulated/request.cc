@@ -40,11 +40,11 @@ void trim(dom::object body, const v1::CallRequest& request, uint64_t max_model_l
   uint64_t most = max_model_len > asked ? max_model_len - asked : 0;
   if (request.max_prompt_tokens() > 0) most = std::min<uint64_t>(most, request.max_prompt_tokens());
   if (prompt->tokens() <= most) return;
-  const auto shorter = shortened(body, most);
+  auto shorter = shortened(body, most, prompt->by_ids());
   if (!shorter) return;
   ask->trimmed_messages = shorter->messages;
   ask->trimmed_tokens = prompt->tokens() - shorter->prompt.tokens();
-  *prompt = shorter->prompt;
+  *prompt = std::move(shorter->prompt);
 }
 
 void check_budget(const v1::CallRequest& request, const Ask& ask, const Limit& limit) {
@@ -154,7 +154,9 @@ Endpoint endpoint_of(const v1::CallRequest& request) {
 
 void read_body(dom::object body, const Settings& settings, const v1::CallRequest& request,
                Ask* ask) {
-  Prompt prompt = ask->endpoint == Endpoint::kChat ? read_messages(body) : read_prompt(body);
+  const bool by_ids = settings.microserving;
+  Prompt prompt =
+      ask->endpoint == Endpoint::kChat ? read_messages(body, by_ids) : read_prompt(body, by_ids);
   if (const auto model = field(body, "model")) ask->model = read_text(*model, "model");
   if (read_count(body, "n", 1, 128).value_or(1) > 1) {
     refuse("unsupported_parameter", "n", "The simulated engine gives one choice: 'n' must be 1.");
@@ -169,6 +171,8 @@ void read_body(dom::object body, const Settings& settings, const v1::CallRequest
   check_context(*ask, limit, settings.max_model_len);
   ask->max_tokens = static_cast<uint32_t>(limit.tokens);
   ask->most_tokens = request.max_completion_tokens();
+  ask->prompt_ids = prompt.take_ids();
+  ask->return_token_ids = read_bool(body, "return_token_ids");
   read_stops(body, ask);
   read_simulate(body, settings.per_request, settings.max_model_len, &ask->behaviour);
 }

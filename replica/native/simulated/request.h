@@ -21,6 +21,8 @@ struct Ask {
   uint32_t most_tokens = 0;  // where none is named; 0: what the engine gives
   uint64_t seed = 0;         // follows from prompt, adapter and its digest
   uint32_t prompt_tokens = 0;
+  std::vector<uint32_t> prompt_ids;  // where `Settings::microserving`
+  bool return_token_ids = false;
   uint32_t trimmed_messages = 0;  // that went, as the call allows
   uint32_t trimmed_tokens = 0;    // that the prompt has fewer for it
   std::string model;              // as the body says it

@@ -17,9 +17,11 @@ struct Behaviour {
 
 struct Settings {
   Behaviour behaviour;
-  uint32_t max_running = 4096;       // streams at once; others wait
-  uint32_t kv_blocks = 0;            // of 16 tokens, taken for the whole answer; 0: not simulated
-  double refuse_share = 0;           // share of requests refused with queue_full: 0..1
+  uint32_t max_running = 4096;  // streams at once; others wait
+  uint32_t kv_blocks = 0;       // of 16 tokens, taken for the whole answer; 0: not simulated
+  double prefill_tokens_per_second = 0;  // of each prompt; 0: as fast as it goes
+  bool microserving = false;             // prompts are read by ids, and their prefixes cached
+  double refuse_share = 0;               // share of requests refused with queue_full: 0..1
   bool per_request = false;          // a request may override `behaviour` by its field "simulate"
   uint32_t max_model_len = 1 << 20;  // tokens of prompt and answer together
   std::string backend_version;

@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "errors.h"
-#include "simulated/inbox_outlet.h"
 #include "simulated/request.h"
 #include "trace.h"
 
@@ -14,9 +13,9 @@ namespace {
 
 // An unpaced stream gets this many tokens at a time, so that many streams move together.
 constexpr uint64_t kSliceTokens = 64;
-// Keys of asked calls, apart from those of the switchboard.
-constexpr uint64_t kAskedKeys = uint64_t{1} << 63;
 constexpr uint32_t kRefusedRetryMs = 1000;
+// What the prefix cache holds where KV blocks are not simulated.
+constexpr size_t kUnboundBlocks = 65'536;
 
 int64_t seconds_since_1970() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -29,6 +28,7 @@ SimulatedEngine::SimulatedEngine(Settings settings, std::shared_ptr<Inbox> inbox
     : settings_(std::move(settings)),
       inbox_(std::move(inbox)),
       born_(std::chrono::steady_clock::now()),
+      cache_(settings_.kv_blocks > 0 ? settings_.kv_blocks : kUnboundBlocks),
       thread_([this] { run(); }) {}
 
 SimulatedEngine::~SimulatedEngine() { stop(); }
@@ -99,6 +99,7 @@ void SimulatedEngine::accept(const CallPtr& call, const Ask& ask) {
     return;
   }
   auto stream = std::make_shared<Stream>(call, ask, now(), seconds_since_1970());
+  hash_prompt(ask, stream.get());
   streams_.emplace(call->key, stream);
   if (call->internal) {
     stream->admitted = stream->accepted;
@@ -149,31 +150,6 @@ void SimulatedEngine::room(std::span<const CallPtr> calls) {
   if (!unpaced_.empty()) plan(Time(0));
 }
 
-void SimulatedEngine::ask(uint64_t key, v1::CallRequest request) {
-  auto call = std::make_shared<Call>(kAskedKeys | key, 0, 0);
-  call->request.Swap(&request);
-  call->internal = true;
-  call->outlet = std::make_shared<InboxOutlet>(inbox_, key);
-  {
-    std::lock_guard lock(mutex_);
-    asked_[key] = call;
-  }
-  start({&call, 1});
-}
-
-void SimulatedEngine::cancel_asked(uint64_t key) {
-  CallPtr call;
-  {
-    std::lock_guard lock(mutex_);
-    const auto found = asked_.find(key);
-    if (found == asked_.end()) return;
-    call = found->second;
-    asked_.erase(found);
-  }
-  call->answer.close();
-  cancel(call);
-}
-
 Figures SimulatedEngine::figures() const {
   std::lock_guard lock(mutex_);
   return figures_;
@@ -220,15 +196,16 @@ void SimulatedEngine::admit_waiting(Time now) {
     stream->has_slot = true;
     stream->call->aboard = true;
     stream->admitted = now;
-    const Time due = now + std::chrono::milliseconds(stream->behaviour.ttft_ms);
-    prefills_.emplace(due, std::move(stream));
+    find_cached(stream.get());
+    prefills_.emplace(now + prefill_of(*stream), std::move(stream));
   }
 }
 
 // Whoever runs alone gets its blocks even where there are too few.
 bool SimulatedEngine::slot_for_next() const {
   if (waiting_.empty() || figures_.running >= settings_.max_running) return false;
-  const uint64_t blocks = figures_.kv_blocks_used + waiting_.begin()->second->blocks;
+  const uint64_t blocks =
+      figures_.kv_blocks_used + figures_.leased_blocks + waiting_.begin()->second->blocks;
   return settings_.kv_blocks == 0 || figures_.running == 0 || blocks <= settings_.kv_blocks;
 }
 
@@ -238,7 +215,11 @@ void SimulatedEngine::begin_due(Time now, Delivery* delivery) {
     prefills_.erase(prefills_.begin());
     if (stream->over) continue;
     stream->first_token = now;
-    if (!stream->call->internal) figures_.prompt_tokens += stream->prompt_tokens;
+    cache_.add(stream->hashes);
+    if (!stream->call->internal) {
+      figures_.prompt_tokens += stream->prompt_tokens - stream->found;
+      figures_.prefix_hits += stream->found;
+    }
     if (stream->period == Time(0)) {
       unpaced_.push_back(stream);
       continue;
@@ -319,6 +300,8 @@ void SimulatedEngine::produce(const StreamPtr& stream, uint64_t count, Time now,
     news_.head.set_backend_version(settings_.backend_version);
     news_.head.set_model_version(settings_.model_version);
     news_.head.set_model(settings_.model);
+    news_.head.set_cached_tokens(s.found - s.moved);
+    news_.head.set_kv_moved_tokens(s.moved);
   }
   if (!s.unary) s.answer.add_words(s.sent, upto - s.sent, &news_);
   if (!s.call->internal) figures_.tokens += upto - s.sent;
@@ -356,7 +339,7 @@ bool SimulatedEngine::reaches_fault(const Stream& stream) {
 }
 
 void SimulatedEngine::finish(Stream* stream, Time now, News* news) {
-  stream->answer.add_end(news);
+  stream->answer.add_end(news, stream->found - stream->moved);
   v1::Finished* finished = news->end.mutable_finished();
   *finished->mutable_usage() = stream->usage();
   finished->mutable_timings()->set_queue_us(micros(stream->admitted - stream->accepted));
@@ -394,7 +377,7 @@ void SimulatedEngine::release(const StreamPtr& stream) {
   if (!stream->adapter.empty() && adapters_.leave(stream->adapter, now())) {
     inbox_->post(Inbox::Kind::kIdle, 0);
   }
-  if (stream->call->internal) asked_.erase(stream->call->key & ~kAskedKeys);
+  if ((stream->call->key & kAskedKeys) != 0) asked_.erase(stream->call->key & ~kAskedKeys);
 }
 
 }  // namespace penstock::replica::simulated

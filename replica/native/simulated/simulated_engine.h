@@ -18,6 +18,7 @@
 #include <thread>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "call.h"
@@ -25,6 +26,7 @@
 #include "inbox.h"
 #include "simulated/adapters.h"
 #include "simulated/figures.h"
+#include "simulated/prefix_cache.h"
 #include "simulated/settings.h"
 #include "simulated/stream.h"
 #include "simulated/timing.h"
@@ -46,9 +48,9 @@ class SimulatedEngine final : public CallHandler {
   void tell_figures(v1::Load* load) const override;
   void watch(std::function<void()> changed) override;
 
-  // A call from this process: its events go to the inbox under `key`. It takes no slot, and the
-  // settings that make calls fail do not apply to it.
-  void ask(uint64_t key, v1::CallRequest request);
+  // A call from this process: its events go to the inbox under `key`. An internal one takes no
+  // slot, and the settings that make calls fail do not apply to it.
+  void ask(uint64_t key, v1::CallRequest request, bool internal);
   void cancel_asked(uint64_t key);
 
   Figures figures() const;
@@ -68,10 +70,21 @@ class SimulatedEngine final : public CallHandler {
   void wake_wrongly(const std::string& what);
   // The inbox hears once that the first of these is not in use any more.
   void tell_when_idle(std::set<std::string> names);
+  // The prompt of a request, by ids; where `settings.microserving`.
+  std::variant<std::vector<uint32_t>, v1::ErrorDetail> tokenize(v1::CallRequest request) const;
+  // The prefix cache: how many of these blocks are in it, and these come into it.
+  size_t matched_blocks(std::span<const uint64_t> hashes);
+  void add_blocks(std::span<const uint64_t> hashes);
+  void forget_blocks();
+  // So many blocks are kept for KV that is to come.
+  void set_leased(uint64_t blocks);
   // Ends the engine's thread. Calls make no progress from then on.
   void stop();
 
  private:
+  // Keys of asked calls, apart from those of the switchboard.
+  static constexpr uint64_t kAskedKeys = uint64_t{1} << 63;
+
   // The streams of one rate, which share their steps.
   struct Group {
     Time period;
@@ -84,11 +97,15 @@ class SimulatedEngine final : public CallHandler {
   v1::ErrorDetail refusal_of(const Call& call) const;
   v1::ErrorDetail find_adapter(v1::CallRequest* request) const;
   void mistake(const v1::CallRequest& request, uint64_t* seed) const;
+  void hash_prompt(const Ask& ask, Stream* stream) const;
+  // From its slot to its first token.
+  Time prefill_of(const Stream& stream) const;
 
   // With the mutex held:
   void accept(const CallPtr& call, const Ask& ask);
   Time advance(Time now, Delivery* delivery);
   void admit_waiting(Time now);
+  void find_cached(Stream* stream);
   bool slot_for_next() const;
   void begin_due(Time now, Delivery* delivery);
   void step_groups(Time now, Delivery* delivery);
@@ -118,6 +135,7 @@ class SimulatedEngine final : public CallHandler {
   std::map<Time, Group> groups_;             // by period
   std::vector<StreamPtr> unpaced_;           // that may go on at once
   Adapters adapters_;
+  PrefixCache cache_;
   std::unordered_map<uint64_t, CallPtr> asked_;
   std::function<void()> changed_ = [] {};
   News news_;  // scratch of `produce`

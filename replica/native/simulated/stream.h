@@ -5,9 +5,11 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "call.h"
 #include "simulated/answer.h"
+#include "simulated/prefix_cache.h"
 #include "simulated/request.h"
 #include "simulated/settings.h"
 #include "simulated/timing.h"
@@ -16,9 +18,6 @@ namespace penstock::replica::simulated {
 
 // Who waits: the lowest priority first, and of one priority who came first.
 using Place = std::pair<int32_t, uint64_t>;
-
-// Of the KV cache.
-inline constexpr uint64_t kBlockTokens = 16;
 
 // One call from its acceptance to its last token. Guarded by the engine's mutex.
 struct Stream {
@@ -39,6 +38,7 @@ struct Stream {
     v1::Usage usage;
     usage.set_prompt_tokens(prompt_tokens);
     usage.set_completion_tokens(static_cast<uint32_t>(sent));
+    usage.set_cached_tokens(found - moved);
     return usage;
   }
 
@@ -53,6 +53,9 @@ struct Stream {
   const Time period;
   const Time accepted;
   Place place;
+  std::vector<uint64_t> hashes;  // of the prompt's blocks; empty: no prefixes are cached
+  uint32_t found = 0;            // of the prompt, when it got its slot
+  uint32_t moved = 0;            // of these, moved here for it
   Time admitted{0};
   Time first_token{0};
   int64_t next_step = 0;  // of the grid: when the next token is due

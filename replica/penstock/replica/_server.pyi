@@ -1,10 +1,13 @@
 """Types of the native extension; see native/module.cc. Messages travel serialised."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Write = tuple[Any, ...]
 """A call's key, and a chunk's fields or a `CallEvent`; as in native/python_writes.h."""
+
+def block_hashes(token_ids: Sequence[int], adapter: str, digest: str, salt: str) -> list[int]:
+    """Of each whole block of a prompt, as the simulated engine caches them."""
 
 class Inbox:
     """What the asyncio loop has to hear of; readable when there is something."""
@@ -18,11 +21,12 @@ class SimulatedEngine:
     backend_version, model, model_version, max_model_len."""
 
     def __init__(self, values: Mapping[str, int | float | str | bool], inbox: Inbox) -> None: ...
-    def ask(self, key: int, request: bytes) -> None:
-        """Starts a `CallRequest` of this process; its `CallEvent`s come by the inbox."""
+    def ask(self, key: int, request: bytes, internal: bool, /) -> None:
+        """Starts a `CallRequest` of this process; its `CallEvent`s come by the inbox. An internal
+        one takes no slot, and no fault strikes it."""
     def cancel_asked(self, key: int) -> None: ...
-    def figures(self) -> tuple[int, int, int]:
-        """Running, waiting, tokens since the start."""
+    def figures(self) -> tuple[int, int, int, int]:
+        """Running, waiting, tokens since the start, KV blocks of what runs."""
     def add_adapter(self, name: str, digest: str) -> None:
         """Holds it, and goes on with the calls that waited for it."""
     def fail_parked(self, name: str, digest: str, error: bytes, all: bool) -> None:
@@ -39,6 +43,14 @@ class SimulatedEngine:
         """Of each adapter its name, the calls that use it, and seconds since its last use."""
     def tell_when_idle(self, names: set[str]) -> None:
         """The inbox hears once that the first of these is not in use any more."""
+    def tokenize(self, request: bytes) -> tuple[tuple[int, ...], bytes]:
+        """The ids of a `CallRequest`'s prompt; or none, and an `ErrorDetail`."""
+    def matched_blocks(self, hashes: Sequence[int]) -> int:
+        """How many of these blocks, from the first on, are in the prefix cache."""
+    def add_blocks(self, hashes: Sequence[int]) -> None: ...
+    def forget_blocks(self) -> None: ...
+    def set_leased(self, blocks: int) -> None:
+        """So many blocks are kept for KV that is to come."""
     def stop(self) -> None: ...
 
 class InferenceServer:

@@ -31,8 +31,11 @@ from penstock.replica.endings import (
     first_cause,
 )
 from penstock.replica.engine import Engine
+from penstock.replica.engine_calls.methods import EngineCalls
+from penstock.replica.engine_calls.router_tokens import RouterTokens
+from penstock.replica.engine_calls.token_requests import keep_told_tokens
 from penstock.replica.logs import configure_logs, tell_end
-from penstock.replica.ports import served_at
+from penstock.replica.ports import host_of, served_at
 from penstock.replica.reporting.control_requests import ControlRequests
 from penstock.replica.reporting.health import Health
 from penstock.replica.reporting.life import Happening, State
@@ -45,6 +48,7 @@ from penstock.replica.stages import Stages
 from penstock.replica.values import CannotLoad, EngineError, EngineFacts, Failed
 
 if TYPE_CHECKING:
+    from penstock.replica.engine_calls.rest_server import RestServer
     from penstock.replica.vllm.start.preload import ForkedEngine
 
 log = logging.getLogger(__name__)
@@ -122,6 +126,8 @@ class Replica:
             ),
         )
         self._bridge: Bridge | None = None  # where calls come to Python
+        self._router_tokens = RouterTokens()
+        keep_told_tokens(self._inbox, self._server, self._router_tokens)
         self._presence = Presence(self._server, self._engine)
         self._health = Health(self._engine, settings.served_name)
         self._registration = Registration(
@@ -191,30 +197,45 @@ class Replica:
         that watch over it."""
         if isinstance(self._engine, SimulatedEngine):
             self._server.answer_with(self._engine.native)
-        else:
-            self._bridge = Bridge(self._server, self._engine, facts, tasks)
-            self._bridge.attach(self._inbox)
+        calls = EngineCalls(self._engine, self._settings.served_name)
+        self._bridge = Bridge(self._server, calls.answer, facts, tasks)
+        self._bridge.attach(self._inbox)
+        if self._settings.microserving and self._engine.microserving is None:
+            raise CannotLoad(f"the engine {self._settings.engine} moves no KV: microserving is off")
+        rest = self._make_rest()
         state = self._presence.loaded(facts)
         if self._settings.sleep.level and (why := controls.reluctance()):
             log.warning("this replica will not sleep, and is ended in its place: %s", why)
         watches = [self._watch_death(controls), self._watch_progress(controls), self._keeper.run()]
+        if rest is not None:
+            watches.append(rest.run_until_stopped())
         if state is State.READY:
-            watches.append(self._tell_ready(facts))
+            watches.append(self._tell_ready(facts, rest.address if rest else ""))
         else:
             log.info("loaded, and not ready", extra={"state": state.value})
         return [tasks.create_task(watch) for watch in watches]
 
-    async def _tell_ready(self, facts: EngineFacts) -> None:
+    def _make_rest(self) -> RestServer | None:
+        """MicroServing's REST, where it is asked for."""
+        settings = self._settings
+        if not settings.microserving_rest:
+            return None
+        from penstock.replica.engine_calls.rest_server import RestServer
+
+        token = settings.callers_token
+        return RestServer(settings.listen, self._server.address, token, self._router_tokens)
+
+    async def _tell_ready(self, facts: EngineFacts, rest: str) -> None:
         capacity = self._settings.max_ongoing or facts.max_running
         told = {"address": self._server.address, "capacity": capacity}
         log.info("ready", extra={**told, "stages_ms": self._stages.told()})
         if self._settings.agent:
-            self._registration.ready(facts.max_model_len, capacity, facts.endpoints)
+            self._registration.ready(facts.max_model_len, capacity, facts.endpoints, rest)
             self._tell_adapters()
             self._engine.adapters.watch(self._tell_adapters)
             await self._registration.keep_telling()
         else:
-            _print_ready(self._server.address)
+            _print_ready(self._server.address, rest)
 
     def _tell_adapters(self) -> None:
         table = self._engine.adapters
@@ -298,6 +319,7 @@ def make_engine(
             settings.engine_args,
             inbox,
             room,
+            host_of(settings.listen) if settings.microserving else "",
         )
     if settings.engine in PROVIDERS:
         from penstock.replica.providers.make import make_provider_engine
@@ -337,8 +359,9 @@ _CUT_OFF = Failed(
 )
 
 
-def _print_ready(address: str) -> None:
+def _print_ready(address: str, rest: str) -> None:
     """Tells whoever started a replica without an agent that it is ready, on stdout."""
-    line = json.dumps({"ready": True, "address": address, "pid": os.getpid()})
+    told = {"ready": True, "address": address, "pid": os.getpid()}
+    line = json.dumps(told | ({"microserving_rest": rest} if rest else {}))
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

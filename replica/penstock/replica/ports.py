@@ -35,6 +35,11 @@ def served_at(listen: str, serve: Callable[[str], _Server]) -> _Server:
     )
 
 
+def host_of(listen: str) -> str:
+    """The host of an address that is listened at, as it stands there."""
+    return listen.rpartition(":")[0]
+
+
 def checked(listen: str) -> str:
     """Raises `ValueError` for a range that is none."""
     first, dash, last = listen.rpartition(":")[2].partition("-")

@@ -54,6 +54,8 @@ class Settings:
     provider_hosts: tuple[str, ...] = ()  # that a provider's may be; none: any
     provider_variables: tuple[str, ...] = ()  # that may hold a provider's key; "*": any letters
     sleep: SleepSettings = _SLEEP
+    microserving: bool = False  # it computes KV and moves it: MicroServing
+    microserving_rest: bool = False  # and the same by REST, on a port of its own
 
 
 class _Parser(argparse.ArgumentParser):
@@ -80,6 +82,8 @@ def parse_settings(argv: Sequence[str] | None = None) -> Settings:
             _whole(engine_args, "sleep_growth_percent", _SLEEP.growth_percent),
         ),
     }
+    if told["microserving_rest"] and not told["microserving"]:
+        raise CannotLoad("settings: --microserving-rest needs --microserving")
     return Settings(**told)
 
 
@@ -101,6 +105,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-adapter-rank", type=_rank, default=0, help="of any of them (0: the engine's)")
     add("--adapter-load-timeout", type=_seconds, default=30.0, metavar="SECONDS")
     add("--sleep", type=int, choices=(0, 1, 2), default=0, help="level that it may be put to")
+    add("--microserving", action="store_true", help="it computes KV, and moves it")
+    add("--microserving-rest", action="store_true", help="the same by REST, on a port of its own")
     add("--max-ongoing", type=_count, default=0, help="calls it may be sent at once (0: engine's)")
     add("--listen", type=checked, default="127.0.0.1:0", metavar="HOST:PORT or HOST:FIRST-LAST")
     add("--agent", default="", metavar="HOST:PORT", help="node agent to register with")

@@ -175,7 +175,7 @@ async def test_many_calls_at_once_each_get_their_own_answer() -> None:
 async def test_what_one_turn_brings_is_written_at_once() -> None:
     paper = Paper()
     async with asyncio.TaskGroup() as tasks:
-        bridge = Bridge(paper, FakeEngine(two_chunks), FACTS, tasks)
+        bridge = Bridge(paper, FakeEngine(two_chunks).answer, FACTS, tasks)
         for key in range(10):
             bridge._start(key, request().SerializeToString())
     assert [len(batch) for batch in paper.batches] == [40]

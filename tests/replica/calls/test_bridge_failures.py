@@ -50,7 +50,7 @@ async def test_an_answer_that_stops_half_way_does_not_end_cleanly() -> None:
 async def test_a_cancel_that_comes_along_with_its_start_leaves_nothing() -> None:
     engine = FakeEngine(two_chunks)
     async with asyncio.TaskGroup() as tasks:
-        bridge = Bridge(Paper(), engine, FACTS, tasks)
+        bridge = Bridge(Paper(), engine.answer, FACTS, tasks)
         bridge._start(1, request().SerializeToString())
         bridge._cancel(1, b"")
     assert not bridge._running
@@ -75,7 +75,7 @@ class _LastsUntil(FakeEngine):
 async def test_of_a_lost_engine_only_calls_that_it_never_had_may_be_tried_elsewhere() -> None:
     paper, engine = Paper(), _LastsUntil()
     async with asyncio.TaskGroup() as tasks:
-        bridge = Bridge(paper, engine, FACTS, tasks)
+        bridge = Bridge(paper, engine.answer, FACTS, tasks)
         for key, adapter in enumerate(("had@1", "tokenized@1", "awaited@1")):
             bridge._start(key, request(adapter=adapter).SerializeToString())
         await asyncio.sleep(0)
@@ -97,7 +97,7 @@ async def test_of_a_lost_engine_only_calls_that_it_never_had_may_be_tried_elsewh
 async def test_a_task_that_is_cancelled_though_its_client_is_there_is_a_failure() -> None:
     paper, engine = Paper(), _LastsUntil()
     async with asyncio.TaskGroup() as tasks:
-        bridge = Bridge(paper, engine, FACTS, tasks)
+        bridge = Bridge(paper, engine.answer, FACTS, tasks)
         for key in (1, 2):
             bridge._start(key, request().SerializeToString())
         await asyncio.sleep(0)
@@ -114,7 +114,7 @@ async def test_a_task_that_is_cancelled_though_its_client_is_there_is_a_failure(
 async def test_a_call_that_cannot_be_read_is_the_only_one_to_fail() -> None:
     paper = Paper()
     async with asyncio.TaskGroup() as tasks:
-        bridge = Bridge(paper, FakeEngine(two_chunks), FACTS, tasks)
+        bridge = Bridge(paper, FakeEngine(two_chunks).answer, FACTS, tasks)
         bridge._start(1, b"\xff")
         bridge._start(2, request().SerializeToString())
     ends = paper.ends()

@@ -109,7 +109,7 @@ class ServedTest : public ::testing::Test {
   void serve(const Settings& settings = {}) {
     engine_ = std::make_shared<SimulatedEngine>(settings, inbox_);
     listen({.listen = "127.0.0.1:0"});
-    server_->switchboard().set_handler(engine_);
+    server_->answer_with(engine_);
   }
   void listen(const ServerOptions& options) {
     server_ = std::make_unique<InferenceServer>(options, inbox_);

@@ -113,7 +113,7 @@ std::vector<grpc::StatusCode> codes_of(v1::Inference::Stub* stub, const std::str
 TEST_F(ServerGuardTest, StrangersGetNothing) {
   engine_ = std::make_shared<SimulatedEngine>(Settings{}, inbox_);
   listen({.listen = "127.0.0.1:0", .callers_token = "secret"});
-  server_->switchboard().set_handler(engine_);
+  server_->answer_with(engine_);
   for (const char* token : {"", "secret", "Bearer ", "Bearer secreT", "Bearer secret2"}) {
     EXPECT_THAT(codes_of(stub_.get(), token), ::testing::Each(grpc::StatusCode::UNAUTHENTICATED))
         << token;

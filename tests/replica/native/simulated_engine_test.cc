@@ -196,7 +196,7 @@ TEST_F(SimulatedEngineTest, AHangStopsAllCallsAndAskedOnes) {
   start(chat_request(R"("max_tokens":8,"stream":true)"));
   const Recorded other = start(chat_request(R"("max_tokens":1,"stream":true)"));
   EXPECT_FALSE(other.recorder->ended());
-  engine().ask(1, chat_request(R"("max_tokens":1)"));
+  engine().ask(1, chat_request(R"("max_tokens":1)"), true);
   EXPECT_TRUE(inbox_->drain().empty());
   engine().cancel_asked(1);
 }
@@ -205,7 +205,7 @@ TEST_F(SimulatedEngineTest, AskedCallsTakeNoSlotAndSufferNoFaults) {
   settings_.max_running = 1;
   settings_.refuse_share = 1;
   settings_.behaviour.die_after_tokens = 1;
-  engine().ask(42, chat_request(R"("max_tokens":5)"));
+  engine().ask(42, chat_request(R"("max_tokens":5)"), true);
   const auto items = await_item();
   ASSERT_EQ(items.size(), 1u);
   EXPECT_EQ(items[0].kind, Inbox::Kind::kEvent);

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from penstock.replica.calls import wire
-from penstock.replica.calls.answers import UNFINISHED
+from penstock.replica.calls.answers import UNFINISHED, Answerer
 from penstock.replica.calls.inbox import Inbox, Kind
-from penstock.replica.engine import Engine
 from penstock.replica.values import Call, EngineFacts, Failed, Finished, Head, TokenGroup, Usage
 from penstock.v1 import inference_pb2
 
@@ -161,13 +160,13 @@ class _Answer:
 
 
 class Bridge:
-    """Answers the inbox's calls with an engine, as tasks of the group it is given."""
+    """Answers the inbox's calls by `answer`, as tasks of the group it is given."""
 
     def __init__(
-        self, writer: Writer, engine: Engine, facts: EngineFacts, tasks: asyncio.TaskGroup
+        self, writer: Writer, answer: Answerer, facts: EngineFacts, tasks: asyncio.TaskGroup
     ) -> None:
         self._writer = writer
-        self._engine = engine
+        self._answer = answer
         self._facts = facts
         self._tasks = tasks
         self._running: dict[int, _Answer] = {}
@@ -211,7 +210,7 @@ class Bridge:
 
     async def _run(self, answer: _Answer, call: Call) -> None:
         try:
-            await self._engine.answer(call, answer)
+            await self._answer(call, answer)
             answer.fail(UNFINISHED)
         except Exception as error:
             log.exception("call broke", extra={"request_id": call.request_id})

@@ -29,6 +29,7 @@ class Kind(enum.IntEnum):
     IDLE = 11  # an adapter that was asked about is used no longer
     SLEEP = 12  # SleepRequest
     WAKE = 13  # WakeRequest
+    TOKENS = 14  # KeepRouterTokensRequest
 
 
 Listener = Callable[[int, bytes], None]

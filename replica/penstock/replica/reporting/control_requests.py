@@ -139,8 +139,9 @@ class ControlRequests:
         load = inference_pb2.Load.FromString(self._server.load())
         held = await asyncio.to_thread(exposition.memory)
         engine = await self._engine.metrics()
+        moving = self._engine.microserving
         return inference_pb2.MetricsReply(
-            text=exposition.text(load, held, engine)
+            text=exposition.text(load, held, engine, moving.figures() if moving else None)
         ).SerializeToString()
 
     async def _sleep(self, payload: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import Final
 
 import psutil
 
+from penstock.replica.microserving.values import MicroServingFigures
 from penstock.v1 import inference_pb2
 
 _STATES: Final = ("starting", "ready", "draining", "asleep")
@@ -34,9 +35,12 @@ def memory() -> Memory:
     return Memory(_resident(here), sum(_resident(one) for one in here.children(recursive=True)))
 
 
-def text(load: inference_pb2.Load, held: Memory, engine: str) -> str:
+def text(
+    load: inference_pb2.Load, held: Memory, engine: str, moving: MicroServingFigures | None = None
+) -> str:
     """All of it; `engine` is the engine's own text, which comes last."""
-    lines = [line for family in _families(load, held) for line in _lines(family)]
+    families = [*_families(load, held), *(_of_moving(moving) if moving else ())]
+    lines = [line for family in families for line in _lines(family)]
     return "\n".join([*lines, engine])
 
 
@@ -53,6 +57,34 @@ def _families(load: inference_pb2.Load, held: Memory) -> Iterator[_Family]:
         {'{process="replica"}': held.replica, '{process="children"}': held.children},
     )
 
+
+def _of_moving(moving: MicroServingFigures) -> Iterator[_Family]:
+    yield _Family("microserving_leases", "Leases that stand.", {"": moving.leases})
+    yield _Family(
+        "microserving_leased_blocks",
+        "KV blocks that are leased for KV that is to come.",
+        {"": moving.leased_blocks},
+    )
+    yield _Family("microserving_transfers", "Transfers of KV under way.", {"": moving.transfers})
+    yield _Family(
+        "microserving_bytes_total",
+        "Of KV, moved.",
+        {_IN: moving.bytes_in, _OUT: moving.bytes_out},
+    )
+    yield _Family(
+        "microserving_transfer_seconds_total",
+        "That transfers of KV took.",
+        {_IN: moving.seconds_in, _OUT: moving.seconds_out},
+    )
+    yield _Family(
+        "microserving_failures_total",
+        "Calls of MicroServing that failed, and transfers that broke.",
+        {f'{{cause="{cause}"}}': count for cause, count in sorted(moving.failures.items())},
+    )
+
+
+_IN: Final = '{direction="in"}'
+_OUT: Final = '{direction="out"}'
 
 _OF_LOAD: Final = (
     ("calls", "calls", "Calls under way, of all gateways."),

@@ -71,6 +71,9 @@ class Presence:
         if self._facts:
             load.max_running = self._facts.max_running
             load.config_hash = self._facts.config_hash
+        if self._engine.microserving is not None:
+            moving = self._engine.microserving.figures()
+            load.transfers, load.leased_blocks = moving.transfers, moving.leased_blocks
         self._board.set_load(load.SerializeToString())
 
     async def keep_publishing(self) -> None:

@@ -50,11 +50,14 @@ class Registration:
                 f"{error.code().name}: {error.details()}"
             ) from None
 
-    def ready(self, max_model_len: int, capacity: int, endpoints: Sequence[str] = ()) -> None:
-        """The second word."""
+    def ready(
+        self, max_model_len: int, capacity: int, endpoints: Sequence[str] = (), rest: str = ""
+    ) -> None:
+        """The second word. `rest`: host:port of MicroServing's REST; empty: none."""
         self._hello.max_model_len = max_model_len
         self._hello.capacity = capacity
         self._hello.endpoints[:] = endpoints
+        self._hello.microserving_rest = rest
         self._news.set()
 
     def holds(

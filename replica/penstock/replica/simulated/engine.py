@@ -8,11 +8,12 @@ the rest of the replica sees: calls from the network never pass here, calls of t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import itertools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import Field, asdict, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -24,7 +25,11 @@ from penstock.replica.calls import wire
 from penstock.replica.calls.answers import events_of
 from penstock.replica.calls.inbox import Inbox, Kind
 from penstock.replica.engine import Sink
+from penstock.replica.microserving.service import MicroServing
+from penstock.replica.microserving.values import MicroServingError, Sending
 from penstock.replica.simulated.adapters import SimulatedWeights, WantedAdapters, share_that_fails
+from penstock.replica.simulated.kv_transfer import Pace
+from penstock.replica.simulated.microserving import BLOCK, KvSettings, SimulatedMicroServing
 from penstock.replica.values import (
     AdapterSource,
     Call,
@@ -38,7 +43,9 @@ from penstock.replica.values import (
     Failed,
     Finished,
     Head,
+    KvHint,
     LoadFigures,
+    Usage,
 )
 from penstock.v1 import inference_pb2
 
@@ -66,6 +73,10 @@ class SimulatedSettings:
     kv_blocks: int = _within(0, _MOST, 0)  # of 16 tokens, for whole answers; 0: not simulated
     refuse_share: float = _within(0, 1, 0.0)  # share of requests refused with queue_full: 0..1
     per_request: int = _within(0, 1, 0)  # 1: a request may override by its field "simulate"
+    prefill_tokens_per_second: float = _within(0, _MOST, 0.0)  # of each prompt; 0: at once
+    kv_bytes_per_token: int = _within(1, _MOST, 16_384)  # that moves between engines
+    kv_bytes_per_second: float = _within(0, 1e15, 0.0)  # of each transfer; 0: at once
+    kv_transfer_ms: int = _within(0, 3_600_000, 0)  # milliseconds before its first byte
     adapter_load_ms: int = _within(0, 3_600_000, 0)  # milliseconds that it takes to load an adapter
     fail_adapter_loads: str = ""  # share of the loads that fail, or names with commas between
     wakes_wrong: str = ""  # after a sleep: "base", "adapter" or "slow"; for tests
@@ -111,7 +122,9 @@ class SimulatedEngine:
         engine_args: Mapping[str, str],
         inbox: Inbox,
         room: AdapterRoom | None = None,
+        kv_host: str = "",
     ) -> None:
+        """`kv_host`: where it takes KV from other engines; empty: it serves no MicroServing."""
         self._settings = parse_simulated(engine_args)
         self._served_name = served_name
         self._named = adapters
@@ -121,6 +134,8 @@ class SimulatedEngine:
         self._death = asyncio.Event()
         self._reason = ""
         self._asleep = False
+        self._changed: Callable[[], None] = lambda: None
+        self._kv_host = kv_host
         self._model = model
         self._model_version = _digest([model])
         self.native = _server.SimulatedEngine(self._native_values(), inbox.native)
@@ -134,6 +149,7 @@ class SimulatedEngine:
         )
         self._table = AdapterTable(weights, self._room.load_timeout)
         self._wanted = WantedAdapters(self.native, self._table, inbox)
+        self._moving = self._make_moving(kv_host) if kv_host else None
         inbox.listen(Kind.EVENT, self._hear)
         inbox.listen(Kind.DIED, self._die)
 
@@ -142,6 +158,8 @@ class SimulatedEngine:
         self._table.open(self._room.slots_for(self._named), self._room.max_rank)
         for adapter in self._named:
             await load_named(self._table, adapter)
+        if self._moving is not None:
+            await self._moving.start()
         return EngineFacts(
             backend="simulated",
             backend_version=version("penstock"),
@@ -154,14 +172,25 @@ class SimulatedEngine:
         )
 
     async def answer(self, call: Call, sink: Sink) -> None:
-        """Answers a call of this process; it takes no slot, and faults do not apply to it."""
+        """Answers a call of this process, which takes no slot, and no fault strikes it; or one of
+        another that tells of KV, which is like any other."""
         if self._asleep:
             return sink.fail(_ASLEEP)
-        key = next(self._keys)
+        if self._moving is None or not call.kv or not call.kv.seq_id:
+            return await self._answer(call, sink)
+        leased = replace(call, kv=await self._moving.hint_for(call.kv))
+        await self._answer(leased, sink)
+
+    async def _answer(self, call: Call, sink: Sink) -> None:
+        key, spent = next(self._keys), _Spent()
         events = self._asked[key] = asyncio.Queue()
+        sink.costs(spent.usage)
         try:
-            self.native.ask(key, wire.request_of(call).SerializeToString())
-            while not await _pass_on(await events.get(), sink):
+            request = wire.request_of(call).SerializeToString()
+            self.native.ask(key, request, call.kv is None)
+            if self._moving is not None and call.kv:
+                await self._moving.release(call.kv.seq_id)
+            while not await _pass_on(spent.noted(await events.get()), sink):
                 pass
         finally:
             del self._asked[key]
@@ -169,11 +198,12 @@ class SimulatedEngine:
 
     def load(self) -> LoadFigures:
         """Exact at any time."""
-        running, waiting, tokens = self.native.figures()
+        running, waiting, tokens, _ = self.native.figures()
         return LoadFigures(running=running, waiting=waiting, tokens=tokens)
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """The native engine tells the native server itself."""
+        """The native engine tells the native server itself of all but KV that moves."""
+        self._changed = changed
 
     def cpu_seconds(self) -> float:
         """It has no process of its own."""
@@ -216,13 +246,20 @@ class SimulatedEngine:
         """Its adapters."""
         return self._table
 
+    @property
+    def microserving(self) -> MicroServing | None:
+        """Where it has a place to take KV."""
+        return self._moving
+
     def sleepless(self) -> str:
         """It can."""
         return ""
 
     async def sleep(self, level: int) -> None:
-        """Forgets its adapters' words, as one whose memory is gone; it caches no prefixes."""
+        """Forgets its adapters' words and all prefixes, as one whose memory is gone."""
         self._asleep = True
+        if self._moving is not None:
+            self._moving.forget()
         for adapter in self._table.held():
             self.native.remove_adapter(adapter.name)
 
@@ -235,6 +272,8 @@ class SimulatedEngine:
 
     async def stop(self) -> None:
         """Ends the engine's thread."""
+        if self._moving is not None:
+            self._moving.stop()
         self._wanted.close()
         self._table.close()
         self.native.stop()
@@ -243,11 +282,48 @@ class SimulatedEngine:
         return {
             **asdict(self._settings),
             "per_request": bool(self._settings.per_request),
+            "microserving": bool(self._kv_host),
             "max_model_len": MAX_MODEL_LEN,
             "backend_version": version("penstock"),
             "model": public_name(self._model),
             "model_version": self._model_version,
         }
+
+    def _make_moving(self, host: str) -> SimulatedMicroServing:
+        settings = self._settings
+        pace = Pace(
+            settings.kv_bytes_per_token * BLOCK,
+            settings.kv_bytes_per_second,
+            settings.kv_transfer_ms / 1000,
+        )
+        fingerprint = _digest([self._model_version, version("penstock"), pace.bytes_per_block])
+        kv = KvSettings(settings.kv_blocks, pace, fingerprint, host)
+        return SimulatedMicroServing(self.native, kv, self._prefill, lambda: self._changed())
+
+    async def _prefill(self, sending: Sending, end: int) -> int:
+        """Computes the prompt as a call like any other, that is cut off after a token."""
+        prompt = sending.prompt
+        call = Call(
+            sending.request_id,
+            "/v1/completions",
+            json.dumps({"prompt": prompt.token_ids[:end], "max_tokens": 1}).encode(),
+            self._served_name,
+            adapter=prompt.adapter,
+            adapter_digest=prompt.adapter_digest,
+            tenant_salt=prompt.tenant_salt,
+            priority=sending.priority,
+            traceparent=sending.traceparent,
+            tenant=sending.tenant,
+            kv=KvHint(),
+        )
+        cached = 0
+        async with contextlib.aclosing(events_of(self.answer, call)) as events:
+            async for event in events:
+                if isinstance(event, Failed):
+                    raise MicroServingError("transfer", f"the sender fails: {event.message}")
+                if isinstance(event, Head):
+                    cached = event.cached_tokens
+        return cached
 
     def _hear(self, key: int, payload: bytes) -> None:
         if events := self._asked.get(key):
@@ -260,6 +336,26 @@ class SimulatedEngine:
 
 
 _ASLEEP = Failed(503, "server_error", "asleep", "The simulated engine sleeps.")
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What a call has cost so far."""
+
+    _usage: Usage = field(default_factory=Usage)
+
+    def noted(self, event: Event) -> Event:
+        """Counts what the event tells, and returns it."""
+        if isinstance(event, Head):
+            self._usage = Usage(event.prompt_tokens, 0, event.cached_tokens)
+        elif isinstance(event, Chunk):
+            made = self._usage.completion_tokens + event.tokens
+            self._usage = replace(self._usage, completion_tokens=made)
+        return event
+
+    def usage(self) -> Usage:
+        """See `Sink.costs`."""
+        return self._usage
 
 
 async def _pass_on(event: Event, sink: Sink) -> bool:

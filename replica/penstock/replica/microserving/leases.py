@@ -1,0 +1,85 @@
+"""The leases of an engine: who may write KV into which blocks, and until when.
+
+Pure: callers pass `now`, in seconds of a clock that only goes on. What a lease has beside its name,
+its size and its end is its engine's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from penstock.replica.microserving.values import MicroServingError
+
+DEFAULT_TTL_MS: Final = 10_000
+MOST_TTL_MS: Final = 60_000
+MOST_LEASED: Final = 0.3
+"""Share of an engine's blocks that may be leased."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Lease(Generic[_T]):
+    """Blocks that are kept for KV that is to come."""
+
+    seq_id: str
+    blocks: int
+    ttl: float  # seconds
+    until: float
+    held: _T
+
+    def renew(self, now: float) -> None:
+        """Its time begins anew."""
+        self.until = now + self.ttl
+
+
+class LeaseTable(Generic[_T]):
+    """Leases by their names, within a number of blocks."""
+
+    def __init__(self, most_blocks: int) -> None:
+        self._most = most_blocks
+        self._leases: dict[str, Lease[_T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def __iter__(self) -> Iterator[Lease[_T]]:
+        return iter(self._leases.values())
+
+    @property
+    def blocks(self) -> int:
+        """Of all leases."""
+        return sum(lease.blocks for lease in self)
+
+    def open(self, seq_id: str, blocks: int, ttl_ms: int, held: _T, now: float) -> Lease[_T]:
+        """A new lease. Raises `MicroServingError` where it would be too much."""
+        if self.blocks + blocks > self._most:
+            raise MicroServingError(
+                "no_kv_capacity",
+                f"{blocks} blocks are too many: {self.blocks} of {self._most} that may be are "
+                "leased already",
+            )
+        ttl = min(ttl_ms or DEFAULT_TTL_MS, MOST_TTL_MS) / 1000
+        lease = self._leases[seq_id] = Lease(seq_id, blocks, ttl, now + ttl, held)
+        return lease
+
+    def find(self, seq_id: str) -> Lease[_T] | None:
+        """The lease of this name, if it stands."""
+        return self._leases.get(seq_id)
+
+    def end(self, seq_id: str) -> Lease[_T] | None:
+        """Forgets a lease; returns it, if it stood."""
+        return self._leases.pop(seq_id, None)
+
+    def expire(self, now: float) -> list[Lease[_T]]:
+        """Forgets those whose time is over, and returns them."""
+        over = [lease for lease in self if lease.until <= now]
+        for lease in over:
+            self.end(lease.seq_id)
+        return over
+
+    def next_end(self) -> float | None:
+        """When the first of them is over."""
+        return min((lease.until for lease in self), default=None)
