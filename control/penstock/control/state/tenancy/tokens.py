@@ -28,7 +28,7 @@ class Role(StrEnum):
     def includes(self, other: Role) -> bool:
         """Whether who has this role may do what the other role may."""
         order = tuple(Role)
-        return self is not Role.ROUTER and order.index(self) >= order.index(other)
+        return Role.ROUTER not in (self, other) and order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True)
