@@ -29,7 +29,7 @@ from penstock.control.state.tenancy.usage import (
     highest,
 )
 from penstock.control.store.store import (
-    IDEMPOTENCY,
+    UNAUDITED,
     AuditEntry,
     Author,
     Change,
@@ -166,7 +166,7 @@ class MemoryStore:
             after = json.loads(json.dumps(change.document))
             self._documents[change.key] = Stored(after, self._version)
         entry = AuditEntry(self._version, at, author.who, author.what, change.key, before, after)
-        if change.key.kind != IDEMPOTENCY:
+        if change.key.kind not in UNAUDITED:
             self._audit.append(entry)
 
 

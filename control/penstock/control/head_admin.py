@@ -51,9 +51,10 @@ class AdminSources:
     engines: EngineManager
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
+    tokens: TokenManager
 
 
-async def admin_server(
+def admin_server(
     settings: HeadSettings,
     listener: socket.socket,
     cluster: ClusterStore,
@@ -63,16 +64,14 @@ async def admin_server(
     clock: Clock,
     sources: AdminSources,
 ) -> AdminServer:
-    """The server, idle. Raises `SecretUnusable`."""
+    """The server, idle."""
     _warn_of_plain_tokens(settings)
-    tokens = TokenManager(cluster, clock)
-    await _begin(tokens, settings)
     services = AdminServices(
         cluster,
         adapters.manager,
         adapters.scratch,
         routes,
-        tokens,
+        sources.tokens,
         clock,
         store,
         sources.spend,
@@ -92,11 +91,14 @@ async def admin_server(
     return AdminServer(app, listener, settings.tls)
 
 
-async def _begin(tokens: TokenManager, settings: HeadSettings) -> None:
-    """The first start writes a token of role admin; who reads the data directory may use it."""
+async def admin_tokens(settings: HeadSettings, cluster: ClusterStore, clock: Clock) -> TokenManager:
+    """All that are stored. The first start writes one of role admin; who reads the data directory
+    may use it. Raises `SecretUnusable`."""
     file = admin_token_path(settings.data_dir)
     new = not file.exists()
+    tokens = TokenManager(cluster, clock)
     await tokens.begin(made_or_read(file, new_secret), new=new)
+    return tokens
 
 
 def _hosts(settings: HeadSettings) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from penstock.control.data_dir import (
     trouble,
 )
 from penstock.control.head_adapters import HeadAdapters, head_adapters
-from penstock.control.head_admin import AdminSources, admin_server
+from penstock.control.head_admin import AdminSources, admin_server, admin_tokens
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
 from penstock.control.managers.cluster_store import ClusterStore
@@ -35,11 +35,13 @@ from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.problem_watch import ProblemWatch
 from penstock.control.managers.rollout.deployments import DeploymentManager
 from penstock.control.managers.rollout.engines import EngineManager
+from penstock.control.managers.routing.programs import Programs
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.shadow.comparer import ComparerManager
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
+from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.managers.tenancy.usage import UsageManager
 from penstock.control.metrics.head import HeadFacts, HeadMetrics
 from penstock.control.outside.clock import SystemClock
@@ -50,7 +52,7 @@ from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.outside.replica_pinger import GrpcReplicaPinger
 from penstock.control.outside.sockets import check_free, listen
 from penstock.control.placement.agents import AgentPlacement
-from penstock.control.rpc.nodes_service import NodesService
+from penstock.control.rpc.nodes_service import NodesService, ToldToNodes
 from penstock.control.rpc.routes_service import RoutesService
 from penstock.control.rpc.server import serve_rpc
 from penstock.control.settings import HeadSettings, split_address
@@ -98,15 +100,15 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         usage, spend = await _usage(cluster, timed, clock, stack)
         events = EventManager(cluster, timed, clock, metrics)
         reports = GatewayReports(cluster, signs, clock, traffic)
-        nodes = _nodes(settings, cluster, health, adapters)
+        tokens, nodes = await _nodes(settings, cluster, health, adapters, clock)
         services = (RoutesService(routes, reports, usage), nodes)
         rpc_address = await _serve_rpc(settings, security, services, stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
         asked = (*_asked(dialer, shadows), placement, events, engines)
-        sources = AdminSources(traffic, spend, *asked, gateway, watch.now)
-        admin = await admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
+        sources = AdminSources(traffic, spend, *asked, gateway, watch.now, tokens)
+        admin = admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield Head(
             cluster,
@@ -175,12 +177,19 @@ async def _observed(
     return timed, cluster, routes, metrics, watch
 
 
-def _nodes(
-    settings: HeadSettings, cluster: ClusterStore, health: HealthManager, adapters: HeadAdapters
-) -> NodesService:
-    return NodesService(
-        health, settings.timings.heartbeat, adapters.contents, lambda: cluster.stamp
-    )
+async def _nodes(
+    settings: HeadSettings,
+    cluster: ClusterStore,
+    health: HealthManager,
+    adapters: HeadAdapters,
+    clock: SystemClock,
+) -> tuple[TokenManager, NodesService]:
+    """Who speaks to agents, with the tokens that it tells them of: known before the first asks."""
+    tokens = await admin_tokens(settings, cluster, clock)
+    programs, heartbeat = Programs(cluster), settings.timings.heartbeat
+    told = ToldToNodes(programs.wanted, programs.text, tokens.router_digests)
+    service = NodesService(health, heartbeat, adapters.contents, lambda: cluster.stamp, told)
+    return tokens, service
 
 
 async def _usage(

@@ -47,6 +47,7 @@ from penstock.control.node_agent.replica_command import (
     replica_environment,
 )
 from penstock.control.node_agent.replica_table import ReplicaTable
+from penstock.control.node_agent.router_tokens import RouterTokens
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.node_agent.token_watch import TokenWatch
 from penstock.control.node_agent.warm_pool import WarmPool
@@ -143,6 +144,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             agent = Agent(
                 *(who, head, replicas, memory.resources.read, allegiance, changed, watch.refused),
                 warm_pool=pool.status,
+                listeners=[(tokens := RouterTokens(client, replicas.serving_rest)).learn],
             )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
@@ -152,7 +154,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             metrics = _serve_metrics(settings, replicas, client, memory.resources, pool)
             beside = (metrics, adapters.run(), logs, pool.run(replicas), memory.watch.run())
-            await _live(agent, replicas, tasks, stop, beside)
+            await _live(agent, replicas, tasks, stop, (*beside, tokens.run()))
         await server.stop()
     finally:
         lock.release()

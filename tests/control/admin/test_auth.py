@@ -208,3 +208,11 @@ async def test_who_may_set_a_field_is_as_it_is_declared(
     refused = await stranger.put("/admin/v1/access", json=asked, headers=operator)
     assert made.status_code == 201
     assert_problem(refused, 403, "needs role admin")
+
+
+async def test_a_token_for_replicas_opens_no_door_of_the_api(admin: Admin) -> None:
+    headers = await admin.headers(Role.ROUTER)
+    for method, path in (("GET", DEPLOYMENTS), ("POST", TOKENS), ("GET", "/admin/v1/version")):
+        reply = await admin.client.request(method, path, headers=headers)
+        assert_problem(reply, 403, "role router", "for the MicroServing of replicas")
+    assert not any(Role.ROUTER.includes(role) or role.includes(Role.ROUTER) for role in Role)

@@ -91,7 +91,7 @@ async def test_the_document_tells_of_every_answer(admin: Admin) -> None:
     schemas = document["components"]["schemas"]
     engines = ["vllm", "simulated", "bedrock", "openai", "canned"]
     assert schemas["SpecModel"]["properties"]["engine"]["enum"] == engines
-    assert schemas["Role"]["enum"] == ["viewer", "operator", "admin"]
+    assert schemas["Role"]["enum"] == ["viewer", "operator", "admin", "router"]
     assert "ready" in schemas["ReplicaModel"]["properties"]["state"]["enum"]
     assert "HTTPValidationError" not in str(document)
     for path, methods in document["paths"].items():

@@ -120,3 +120,12 @@ def test_where_keys_are_and_may_go_is_told_to_replicas_of_providers_alone() -> N
         assert not has_provider_flags(replica_command(spec, other), flags)
     anywhere = replica_command(spec, ReplicaHome("h:1", "127.0.0.1"))
     assert not {"--secrets-dir", "--provider-hosts"} & set(anywhere)
+
+
+def test_a_replica_is_told_that_it_serves_microserving_and_by_what() -> None:
+    spec = nodes_pb2.ReplicaSpec(replica_id="r-1", engine="vllm", microserving=True)
+    assert "--microserving" in replica_command(spec, HOME)
+    assert "--microserving-rest" not in replica_command(spec, HOME)
+    spec.microserving_rest = True
+    assert "--microserving-rest" in replica_command(spec, HOME)
+    assert "--microserving" not in replica_command(nodes_pb2.ReplicaSpec(), HOME)

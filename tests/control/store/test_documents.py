@@ -16,6 +16,8 @@ from penstock.control.state.rollout.deployment import changed
 from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.routing.program import digest_of
+from penstock.control.state.routing.program_setting import Program, Roles
 from penstock.control.state.tenancy.spend import Budgets
 from penstock.control.state.tenancy.tenancy import Tenancy
 from penstock.control.state.tenancy.tenants import ApiKey, TenantSpec, created_tenant
@@ -135,3 +137,18 @@ def test_what_a_set_of_documents_said_is_known_to_the_next_head() -> None:
     said = Applied("default", "deployment", "mini", "u1", made=True, fields=fields)
     view = replace(ClusterView(), applied={said.key: said})
     assert view_of(stored(view), NOON).applied == {said.key: said}
+
+
+def test_a_program_is_read_again_with_its_text_stored_by_its_digest() -> None:
+    text = "async def route(request, engines, stats, *, share=0.5): ..."
+    program = Program(digest=digest_of(text), args=(("share", 0.1),), text=text)
+    asked = Sharing(SelectionPolicy.PROGRAM, program=program, roles=Roles(1, 2))
+    view = ClusterView().with_deployment(deployment(replace(spec(replicas=3), sharing=asked)))
+    kept = {
+        each.key: Stored(json.loads(json.dumps(each.document)), 1)
+        for each in changes_between(ClusterView(), view)
+    }
+    assert text not in json.dumps(kept[Key("deployment", "mini")].document)
+    again = view_of(Contents(1, kept), NOON)
+    assert again.deployments[MINI].spec == view.deployments[MINI].spec
+    assert again.programs == {digest_of(text): text}

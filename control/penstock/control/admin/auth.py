@@ -45,6 +45,12 @@ def identified(authorization: Sequence[str], holder: Callable[[str], Token | Non
 
 def check_role(who: str, role: Role, needed: Role) -> None:
     """Raises `forbidden` where the role of a token does not include the needed one."""
+    if role is Role.ROUTER:
+        raise Refused(
+            f"token {who!r} has role {role}: it is for the MicroServing of replicas"
+            " (/microserving/v1/ at their REST addresses), and for nothing of this API",
+            Code.FORBIDDEN,
+        )
     if not role.includes(needed):
         raise Refused(
             f"token {who!r} has role {role}, this needs role {needed}: "

@@ -13,12 +13,13 @@ from datetime import timedelta
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from penstock.control.admin.auth import identified
+from penstock.control.admin.auth import check_role, identified
 from penstock.control.admin.brake import MOST_WRONG, PERIOD, Brake
 from penstock.control.admin.hosts import check_host, check_origin
 from penstock.control.admin.problems import explained
 from penstock.control.errors import Code, PenstockError, Refused, Unavailable, UnknownToken
 from penstock.control.managers.tenancy.tokens import TokenManager
+from penstock.control.state.tenancy.tokens import Role
 
 BODY_LIMIT = 1 << 20  # bytes
 REPORT_LIMIT = 8 << 20  # bytes, of a body with an evaluation's report
@@ -100,6 +101,7 @@ class AdminMiddleware:
                     Code.TOO_MANY_TRIES,
                 ) from None
             raise
+        check_role(token.name, token.role, Role.VIEWER)
         await self._tokens.used(token)
         scope.setdefault("state", {})["caller"] = token
 

@@ -84,7 +84,7 @@ class ClusterStore(Cluster):
         through."""
 
         async def work() -> ClusterView:
-            new = step(self._commanding())
+            new = step(self._commanding()).with_named_programs()
             await self._write_view(new, author, together)
             return self.replace(new)
 
@@ -102,7 +102,7 @@ class ClusterStore(Cluster):
 
         async def work() -> ClusterView:
             old = self._commanding()
-            new = await _beside(step, old)
+            new = (await _beside(step, old)).with_named_programs()
             await self._write_view(new, author, together)
             return self.replace(new)
 

@@ -49,6 +49,10 @@ def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]
         command += ["--max-adapter-rank", str(spec.max_adapter_rank)]
     if spec.sleep:
         command += ["--sleep", str(spec.sleep)]
+    if spec.microserving:
+        command += ["--microserving"]
+    if spec.microserving_rest:
+        command += ["--microserving-rest"]
     if spec.max_ongoing:
         command += ["--max-ongoing", str(spec.max_ongoing)]
     command += provider_flags(spec, home)

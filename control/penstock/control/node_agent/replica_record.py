@@ -89,6 +89,7 @@ class ReplicaRecord:
     dropped_adapters: tuple[str, ...] = ()  # to be unloaded, and the process does not know it yet
     wakes: int = 0  # of the running process
     wake_ms: int = 0  # milliseconds that the last of them took
+    microserving_rest: str = ""  # host:port of its REST; empty: none, or not registered yet
 
     def advance(self, phase: Phase) -> ReplicaRecord:
         """The record in another phase. Refuses a step that the table does not have."""
@@ -137,6 +138,7 @@ NO_PROCESS: Mapping[str, Any] = MappingProxyType(
         "start": NOT_STARTED,
         "wakes": 0,
         "wake_ms": 0,
+        "microserving_rest": "",
     }
 )
 """What a record says while nothing of the replica runs."""
@@ -150,6 +152,7 @@ def as_registered(
     return {
         "start": replace(record.start, stages=stages or record.start.stages),
         "address": call.address,
+        "microserving_rest": call.microserving_rest,
         "max_model_len": call.max_model_len or record.max_model_len,
         "capacity": call.capacity or record.capacity,
         "endpoints": tuple(call.endpoints) or record.endpoints,

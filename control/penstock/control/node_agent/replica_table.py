@@ -22,6 +22,7 @@ from penstock.control.node_agent.replica_record import (
 )
 from penstock.control.node_agent.state_files import checked
 from penstock.control.node_agent.supervisor import ReplicaSupervisor
+from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.control.supervision.process import Launcher, Process
 from penstock.v1 import inference_pb2, nodes_pb2
 
@@ -58,6 +59,11 @@ class ReplicaTable:
     def processes(self) -> dict[str, int]:
         """The pid of each replica that has a process."""
         return {r: it.record.pid for r, it in self._supervisors.items() if it.record.pid}
+
+    def serving_rest(self) -> list[ReplicaAddress]:
+        """Those that serve MicroServing by REST."""
+        records = (each.record for each in self._supervisors.values())
+        return [record.where for record in records if record.microserving_rest]
 
     def has(self, replica_id: str) -> bool:
         """Whether a replica of this id is here, whatever it does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,12 @@ from penstock.control.errors import InvalidInput, TokenRefused, Unavailable
 from penstock.control.node_agent.dependencies import Pulse
 from penstock.control.outside.dialer import Dialer
 from penstock.control.state.fleet.replica import ReplicaAddress
-from penstock.v1 import inference_pb2, inference_pb2_grpc
+from penstock.v1 import (
+    inference_pb2,
+    inference_pb2_grpc,
+    microserving_pb2,
+    microserving_pb2_grpc,
+)
 
 # What the answer to Drain may take beyond the deadline that it was given.
 MARGIN = timedelta(seconds=1)
@@ -120,12 +126,38 @@ class ReplicaClient:
                 f"{error.code().name} {error.details()}"
             ) from None
 
+    async def keep_router_tokens(
+        self,
+        replica: ReplicaAddress,
+        sha256s: Sequence[bytes],
+        valid: timedelta,
+        *,
+        within: timedelta,
+    ) -> None:
+        """Says which tokens its MicroServing takes by REST from now on, and for how long. Raises
+        `Unavailable`."""
+        request = microserving_pb2.KeepRouterTokensRequest(
+            sha256s=sha256s, valid_ms=valid // timedelta(milliseconds=1)
+        )
+        stub = microserving_pb2_grpc.MicroServingStub
+        try:
+            await self._asked(replica, "KeepRouterTokens", request, within, stub)
+        except grpc.aio.AioRpcError as error:
+            raise Unavailable(
+                f"the replica at {replica.address} did not take tokens: {error.details()}"
+            ) from None
+
     async def _asked(
-        self, replica: ReplicaAddress, method: str, request: Any, within: timedelta
+        self,
+        replica: ReplicaAddress,
+        method: str,
+        request: Any,
+        within: timedelta,
+        service: Any = inference_pb2_grpc.InferenceStub,
     ) -> Any:
         """The answer to one call. Raises what gRPC does."""
         async with self._dialer.plain_channel(replica.address) as channel:
-            stub = inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+            stub = service(channel)
             return await getattr(stub, method)(
                 request, timeout=within.total_seconds(), metadata=self._dialer.shown_to(replica)
             )

@@ -36,6 +36,8 @@ class ReplicaOrder:
     max_adapters: int = 0
     max_adapter_rank: int = 0
     sleep: int = 0  # level of the sleep that it may be put to; 0: none
+    microserving: bool = False
+    microserving_rest: bool = False
 
 
 def order_for(
@@ -54,6 +56,8 @@ def order_for(
         max_adapters=template.adapter_slots,
         max_adapter_rank=template.adapter_rank,
         sleep=template.sleep.level,
+        microserving=bool(template.microserving),
+        microserving_rest=bool(template.microserving_rest),
     )
 
 

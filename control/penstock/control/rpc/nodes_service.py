@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
@@ -13,6 +14,7 @@ import grpc
 
 from penstock.adapters.shown import shown
 from penstock.adapters.version import CONTENT_FILES, Digest
+from penstock.control.declared.messages import message_of, value_of
 from penstock.control.errors import NotAdmitted, NotFound, StoreUnavailable
 from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.rpc.wire import (
@@ -24,7 +26,8 @@ from penstock.control.rpc.wire import (
     stamp,
     warm_pool,
 )
-from penstock.control.state.fleet.replica import NodeId
+from penstock.control.state.fleet.replica import NodeId, ProgramStatus
+from penstock.control.state.routing.program_routes import RouterProgram
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc
 
@@ -42,6 +45,15 @@ class AdapterDirectories(Protocol):
         `StoreUnavailable`."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToldToNodes:
+    """What every agent is told with each heartbeat."""
+
+    programs: Callable[[], Sequence[RouterProgram]] = tuple
+    program_text: Callable[[str], str | None] = lambda _: None  # by its digest
+    router_tokens: Callable[[], Sequence[bytes]] = tuple  # SHA-256s of those that are live
+
+
 class NodesService(nodes_pb2_grpc.NodesServicer):
     """nodes.proto, service Nodes."""
 
@@ -51,7 +63,9 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
         heartbeat: timedelta,
         adapters: AdapterDirectories,
         own_stamp: Callable[[], Stamp] = Stamp,
+        told: ToldToNodes = ToldToNodes(),
     ) -> None:
+        self._told = told
         self._health = health
         self._adapters = adapters
         self._stamp = own_stamp
@@ -91,10 +105,25 @@ class NodesService(nodes_pb2_grpc.NodesServicer):
                 node_intent(request.intent),
                 request.instance,
                 warm_pool(request.warm_pool) if request.HasField("warm_pool") else None,
+                tuple(value_of(ProgramStatus, each) for each in request.programs),
             )
         except (NotFound, NotAdmitted):  # it hears why when it registers
             return nodes_pb2.HeartbeatReply(unknown=True, stamp=cluster_stamp(self._stamp()))
-        return nodes_pb2.HeartbeatReply(stamp=cluster_stamp(self._stamp()))
+        return nodes_pb2.HeartbeatReply(
+            stamp=cluster_stamp(self._stamp()),
+            programs=[message_of(nodes_pb2.RouterProgram, it) for it in self._told.programs()],
+            router_tokens=self._told.router_tokens(),
+        )
+
+    async def FetchProgram(
+        self, request: nodes_pb2.FetchProgramRequest, context: Context
+    ) -> nodes_pb2.FetchProgramReply:
+        """The text of a router program."""
+        text = self._told.program_text(request.digest)
+        if text is None:
+            why = f"no deployment has a program with the digest {shown(request.digest)}"
+            await context.abort(grpc.StatusCode.NOT_FOUND, why)
+        return nodes_pb2.FetchProgramReply(text=text.encode())
 
     async def FetchAdapter(
         self, request: nodes_pb2.FetchAdapterRequest, context: Context

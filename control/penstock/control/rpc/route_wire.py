@@ -144,6 +144,7 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
             output=route.prices.usd_per_million_output,
             cached=route.prices.cached,
         ),
+        program=message_of(routes_pb2.Program, route.program) if route.program else None,
     )
 
 

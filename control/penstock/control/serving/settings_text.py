@@ -1,4 +1,5 @@
-"""A deployment's settings as users type them: KEY=VALUE, to what the admin API takes. Pure."""
+"""A deployment's settings as users type them: KEY=VALUE, to what the admin API takes. Pure, but
+for the file of a program."""
 
 from __future__ import annotations
 
@@ -10,23 +11,24 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from penstock.control.admin.refusals import place, refusal
-from penstock.control.admin.rollout.deployment_settings import SettingsModel
+from penstock.control.admin.rollout.deployment_settings import GROUPS, SettingsModel
 from penstock.control.declared.fields import grouped, named
 from penstock.control.declared.listing import json_of, typed
 from penstock.control.errors import invalid_setting
+from penstock.control.serving.program_text import without_program
 from penstock.control.state.rollout.deployment import DeploymentSpec
 
 M = TypeVar("M", bound=BaseModel)
 CANARY = "canary"
 DEGRADE = "degrade"
-UPDATE = "update"
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, Any]:
     """The settings that are named, with values that they can have. Raises `invalid-setting`."""
-    said = pairs(words, "setting", "max_queued=100")
-    special: dict[str, Callable[[str], Any]] = {CANARY: _canary, DEGRADE: _degrade, UPDATE: json_of}
-    parsed = grouped(values_of(said, DeploymentSpec, **special))
+    said, program = without_program(pairs(words, "setting", "max_queued=100"))
+    special: dict[str, Callable[[str], Any]] = {CANARY: _canary, DEGRADE: _degrade}
+    special |= dict.fromkeys(GROUPS, json_of)
+    parsed = grouped(values_of(said, DeploymentSpec, **special)) | program
     return checked(SettingsModel, parsed).model_dump(exclude_unset=True)
 
 

@@ -7,6 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from penstock.control.admin.rollout.deployment_settings import (
+    GROUPS,
+    program_over,
+    with_roles_of,
+)
 from penstock.control.admin.rollout.models import ENGINES_OWN, SpecModel
 from penstock.control.serving.options import LABELS, ServeOptions
 from penstock.control.serving.settings_text import checked
@@ -20,8 +25,13 @@ def spec_with(
     if said.get("engine", spec.get("engine")) != spec.get("engine", said.get("engine")):
         spec = {key: value for key, value in spec.items() if key not in ENGINES_OWN}
     merged = {**spec, **said}
-    if isinstance(said.get("update"), dict):
-        merged["update"] = {**spec.get("update", {}), **said["update"]}
+    for group in GROUPS:
+        if isinstance(said.get(group), dict):
+            merged[group] = {**spec.get(group, {}), **said[group]}
+    if "program" in said:
+        merged["program"] = program_over(spec.get("program"), said["program"])
+    if "roles" in said and "replicas" not in said:
+        merged = with_roles_of({"replicas": 1, **merged})
     known = merged.get("engine_args", {})
     if isinstance(known, dict):  # a file may say anything
         both = {**known, **engine_args}
@@ -79,11 +89,12 @@ def differences(old: SpecModel, new: SpecModel) -> Iterator[str]:
 
 
 def _flat(spec: SpecModel) -> dict[str, Any]:
-    """A spec's values, those of mappings under names of their own: engine_args.max_model_len."""
+    """A spec's values, those of mappings under names of their own: engine_args.max_model_len. The
+    digest of a program tells of its text."""
     flat: dict[str, Any] = {}
-    for key, value in spec.model_dump().items():
+    for key, value in spec.model_dump(exclude={"program": {"file"}}).items():
         if isinstance(value, dict):
-            flat |= {f"{key}.{inner}": each for inner, each in value.items()}
+            flat |= {f"{key}.{inner}": each for inner, each in value.items() if each != ""}
         else:
             flat[key] = value
     return flat

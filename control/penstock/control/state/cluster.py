@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.control.errors import Code, NotFound
 from penstock.control.state.adapters.registry import AdapterRegistry
@@ -118,6 +118,7 @@ class ClusterView:
     published: Published = field(default_factory=Published)
     held: str = ""  # why this head holds still; empty: it is in command
     unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read
+    programs: Mapping[str, str] = field(default_factory=dict)  # texts of router programs, by digest
     _by_name: dict[DeploymentName, list[Replica]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -155,9 +156,12 @@ class ClusterView:
         return (r for r in self.replicas_of(name) if r.deployment_uid == uid)
 
     def with_deployment(self, deployment: Deployment) -> ClusterView:
-        """This view with one deployment added or replaced."""
-        name = deployment.spec.name
-        return replace(self, deployments=_put(self.deployments, name, deployment))
+        """This view with one deployment added or replaced, and the text of its program."""
+        name, program = deployment.spec.name, deployment.spec.sharing.program
+        deployments, programs = _put(self.deployments, name, deployment), self.programs
+        if program and program.text:
+            programs = _put(programs, program.digest, program.text)
+        return replace(self, deployments=deployments, programs=programs)
 
     def without_deployment(self, name: DeploymentName) -> ClusterView:
         """This view with one deployment less, and its aliases: whatever was made for the name is
@@ -170,6 +174,20 @@ class ClusterView:
         for uid in sorted(uids):
             view = view.with_departed(Departed(uid, name, collected=True))
         return view
+
+    def with_named_programs(self) -> ClusterView:
+        """This view without the texts of programs that nothing names any more: no deployment, no
+        settings that one may go back to, and no set that was applied."""
+        named = {_digest_in(each.fields) for each in self.applied.values() if self.programs}
+        for deployment in self.deployments.values() if self.programs else ():
+            program = deployment.spec.sharing.program
+            named.add(program.digest if program else "")
+            for change in deployment.settings_past:
+                named |= {_digest_in(change.before), _digest_in(change.after)}
+        if named >= self.programs.keys():
+            return self
+        kept = {digest: text for digest, text in self.programs.items() if digest in named}
+        return replace(self, programs=MappingProxyType(kept))
 
     def with_departed(self, gone: Departed) -> ClusterView:
         """This view remembering that a deployment is no more."""
@@ -205,6 +223,12 @@ class ClusterView:
     def without_gateway(self, gateway_id: str) -> ClusterView:
         """This view with one gateway less."""
         return replace(self, gateways=_drop(self.gateways, gateway_id))
+
+
+def _digest_in(fields: Mapping[str, Any]) -> str:
+    """Of the text of a program that is among the fields of a deployment."""
+    program = fields.get("program")
+    return str(program.get("digest", "")) if isinstance(program, Mapping) else ""
 
 
 def _last_serial(departed: Mapping[str, Departed]) -> int:

@@ -28,6 +28,7 @@ from penstock.control.state.recording.recordings import Recording, Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, numbered
 from penstock.control.state.rollout.revision import Revision
 from penstock.control.state.rollout.template import Template
+from penstock.control.state.routing.program import digest_of
 from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.tenancy.shares import Shares
 from penstock.control.state.tenancy.tenancy import Tenancy
@@ -40,7 +41,7 @@ from penstock.control.store.adapters.documents import (
     from_version,
     registry_of,
 )
-from penstock.control.store.store import Change, Contents, Document, Key
+from penstock.control.store.store import PROGRAM, Change, Contents, Document, Key
 from penstock.control.store.tenancy.documents import (
     KEYS,
     ONE,
@@ -82,6 +83,7 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_kind_changes(SHADOW, old.shadows.named, new.shadows.named, SHADOWS.document),
         *_kind_changes(RECORDING, old.recordings.named, new.recordings.named, RECORDINGS.document),
         *_kind_changes(APPLIED, old.applied, new.applied, RECORDS.document),
+        *_kind_changes(PROGRAM, old.programs, new.programs, lambda text: {"text": text}),
     ]
 
 
@@ -126,7 +128,6 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         return values
 
     deployments = read("deployment", _to_deployment)
-    nodes = read("node", lambda d: _to_node(d, now))
     replicas = read("replica", lambda d: _to_replica(d, now))
     tenancy = Tenancy(
         tenants={t.id: t for t in read("tenant", to_tenant)},
@@ -136,7 +137,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
     )
     return ClusterView(
         deployments={d.spec.name: d for d in deployments},
-        nodes={n.id: n for n in nodes},
+        nodes={n.id: n for n in read("node", lambda d: _to_node(d, now))},
         replicas={r.id: r for r in replicas},
         departed={d.uid: d for d in read("departed", DEPARTED.value)},
         tenancy=tenancy,
@@ -144,6 +145,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         shadows=Shadows({s.spec.name: s for s in read(SHADOW, SHADOWS.value)}),
         recordings=Recordings({r.spec.name: r for r in read(RECORDING, RECORDINGS.value)}),
         applied={each.key: each for each in read(APPLIED, RECORDS.value)},
+        programs={digest_of(text): text for text in read(PROGRAM, lambda d: str(d["text"]))},
         unreadable=tuple(unreadable),
     )
 

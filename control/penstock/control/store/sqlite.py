@@ -22,7 +22,7 @@ from penstock.control.state.tenancy.spend import SpendRow
 from penstock.control.state.tenancy.usage import Counts, Holder, Reading, UsageRow
 from penstock.control.store import sqlite_events, sqlite_formats, sqlite_usage
 from penstock.control.store.store import (
-    IDEMPOTENCY,
+    UNAUDITED,
     AuditEntry,
     Author,
     Change,
@@ -233,7 +233,7 @@ def _apply_one(db: sqlite3.Connection, change: Change, version: int) -> None:
         db.execute("DELETE FROM documents WHERE kind = ? AND name = ?", key)
     else:
         db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", (*key, version, after))
-    if key.kind != IDEMPOTENCY:
+    if key.kind not in UNAUDITED:
         db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?)", (version, *key, before, after))
 
 

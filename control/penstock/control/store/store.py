@@ -20,6 +20,12 @@ IDEMPOTENCY = "idempotency"
 """The kind of documents that no audit trail has: answers to keys, each a copy of what is there."""
 
 
+PROGRAM = "program"
+"""The kind of documents that are texts of router programs, by digest."""
+UNAUDITED = (IDEMPOTENCY, PROGRAM)
+"""What no audit trail has: a digest tells of a text."""
+
+
 class Key(NamedTuple):
     """Names a document: what kind it is, and which one."""
 

@@ -38,6 +38,15 @@ class Deployments(NamedKind):
         known = view.deployments.get(DeploymentName(name))
         return Standing(known.uid, _spec_fields(known.spec)) if known else None
 
+    def fields(self, view: ClusterView, name: str) -> Fields:
+        """Those that a document of it says: with the text of its program, not its digest."""
+        found = super().fields(view, name)
+        program = found.get("program") or {}
+        if text := view.programs.get(program.get("digest", "")):
+            written = {k: v for k, v in program.items() if k != "digest"}
+            return {**found, "program": {"file": text, **written}}
+        return found
+
     def intended(self, view: ClusterView, name: str) -> Fields:
         return _spec_fields(view.deployment(name).intended)
 
@@ -75,6 +84,8 @@ class Deployments(NamedKind):
 @lru_cache(CACHED)
 def _spec_fields(spec: DeploymentSpec) -> Fields:
     shown, order = SpecModel.of(spec).model_dump(mode="json"), _order()
+    if program := shown["program"]:
+        shown["program"] = {key: value for key, value in program.items() if value}
     return flattened({name: shown[name] for name in order}, SHAPES["deployment"].groups)
 
 

@@ -18,6 +18,7 @@ from penstock.control.admin.adapters.alias_models import AliasSpecModel
 from penstock.control.admin.adapters.models import NewAdapterModel
 from penstock.control.admin.fields import Text
 from penstock.control.admin.refusals import refusal
+from penstock.control.admin.rollout.deployment_settings import GROUPS
 from penstock.control.admin.rollout.models import NewDeployment
 from penstock.control.admin.shadow.models import ShadowSpecModel
 from penstock.control.admin.tenancy.tenant_models import AccessModel, NewTenant
@@ -56,7 +57,7 @@ class Shape(NamedTuple):
 
 
 SHAPES: Final[Mapping[str, Shape]] = {
-    "deployment": Shape(NewDeployment, ("name",), ("engine_args", "labels", "update")),
+    "deployment": Shape(NewDeployment, ("name",), ("engine_args", "labels", *sorted(GROUPS))),
     "tenant": Shape(NewTenant, ("id",)),
     "adapter": Shape(NewAdapterModel, ("name", "version"), between="@"),
     "alias": Shape(AliasDocument, ("deployment", "alias"), between=":"),

@@ -25,7 +25,11 @@ from penstock.control.admin.writes import Asked, Change, changes, creates, puts,
 from penstock.control.errors import Code, PenstockError, Refused
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.rollout.fits import Fits
-from penstock.control.managers.rollout.specs import check_ways_end, put_spec
+from penstock.control.managers.rollout.specs import (
+    check_program_fits,
+    check_ways_end,
+    put_spec,
+)
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView
@@ -38,6 +42,8 @@ from penstock.control.state.rollout.engine_args import runs_model_code
 from penstock.control.state.rollout.engines import check_of_people
 from penstock.control.state.rollout.lease import Owner
 from penstock.control.state.rollout.placing import specified
+from penstock.control.state.routing.limits import Sharing
+from penstock.control.state.routing.program import NO_TEXTS, Texts
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.supervision.clock import Clock
@@ -87,7 +93,7 @@ class DeploymentsApi:
         """Deployments, by name; engines are among them."""
         view = self._cluster.view()
         named = {n: d for n, d in view.deployments.items() if owner in (None, d.owner)}
-        return [self._model(view, d) for d in page.of(named)]
+        return [self._model(view, d, NO_TEXTS) for d in page.of(named)]
 
     async def create_deployment(self, body: NewDeployment, write: Creates) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
@@ -134,6 +140,7 @@ class DeploymentsApi:
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
             check_of_people(known)
+            check_scalable(known)
             spec = replace(known.spec, replicas=body.replicas)
             return specified(view, known, spec, self._clock.now(), write.origin)
 
@@ -146,7 +153,9 @@ class DeploymentsApi:
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
             spec = body.over(known.spec)
+            check_code(write, known, spec)
             check_ways_end(view, spec)
+            check_program_fits(view, known, spec)
             return specified(view, known, spec, self._clock.now(), write.origin)
 
         what = f"set {', '.join(sorted(body.model_fields_set)) or 'nothing'} of deployment {name}"
@@ -190,19 +199,42 @@ class DeploymentsApi:
             shown.memory = MemoryFitModel.drawn(fits[name]) if name in fits else shown.memory
         return shown
 
-    def _model(self, view: ClusterView, deployment: Deployment) -> DeploymentModel:
+    def _model(
+        self, view: ClusterView, deployment: Deployment, texts: Texts | None = None
+    ) -> DeploymentModel:
+        """With the text of its program, unless others are given."""
         traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())
-        return DeploymentModel.of(view, deployment, traffic, self._spent(deployment.spec.name))
+        spent = self._spent(deployment.spec.name)
+        texts = view.programs if texts is None else texts
+        return DeploymentModel.of(view, deployment, traffic, spent, texts)
 
 
 def check_code(write: Write, known: Deployment | None, spec: DeploymentSpec) -> None:
-    """Raises `forbidden` where code of a model is to run anew, and the caller may not say so."""
+    """Raises `forbidden` where code of a model, or a program, is to run anew, and the caller may
+    not say so."""
     new = known is None or known.spec.template != spec.template
     if new and runs_model_code(spec.template) and not write.role.includes(Role.ADMIN):
         raise Refused(
             f"engine_args of {spec.name!r} run code that comes with a model: this needs a token of "
             f"role {Role.ADMIN}, {write.who!r} has role {write.role}",
             Code.FORBIDDEN,
+        )
+    before = known.spec.sharing if known else Sharing()
+    if spec.sharing.runs_another_program(before) and not write.role.includes(Role.ADMIN):
+        raise Refused(
+            f"to set the program of {spec.name!r}, what it takes and what it sees needs a token of"
+            f" role {Role.ADMIN}, {write.who!r} has role {write.role}",
+            Code.FORBIDDEN,
+        )
+
+
+def check_scalable(known: Deployment) -> None:
+    """Raises `conflict` where roles say how many replicas there are."""
+    if (roles := known.spec.sharing.roles).total:
+        raise PenstockError(
+            f"{known.spec.name!r} has roles, {roles}: set roles.prefill and roles.decode, and"
+            " replicas is their sum",
+            Code.CONFLICT,
         )
 
 

@@ -23,7 +23,7 @@ _TERMS = Codec(EngineTerms)
 @derived(
     EngineTerms,
     Template,
-    without=("max_adapters", "max_adapter_rank"),
+    without=("max_adapters", "max_adapter_rank", "microserving", "microserving_rest"),
     engine=(Text, {"default": "vllm"}),
     engine_args=dict[Text, Setting],
 )

@@ -29,15 +29,20 @@ from penstock.control.state.rollout.deployment import (
 from penstock.control.state.rollout.engine_args import check_engine_args
 from penstock.control.state.rollout.lease import Owner
 from penstock.control.state.rollout.revision import RevisionState
+from penstock.control.state.rollout.roles import role_of
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.routing.degrading import said_of
 from penstock.control.state.routing.doubts import Doubt
+from penstock.control.state.routing.program import NO_TEXTS, Texts
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role
 
 FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 # Of a spec: what means something to one engine alone.
-ENGINES_OWN = ("engine_args", "max_adapters", "max_adapter_rank", "sleep")
+ENGINES_OWN = (
+    *("engine_args", "max_adapters", "max_adapter_rank", "sleep"),
+    *("microserving", "microserving_rest"),
+)
 Setting = Text | StrictBool | StrictInt | float
 
 
@@ -50,7 +55,7 @@ Setting = Text | StrictBool | StrictInt | float
 )
 class SpecModel(SettingsModel):
     """What is asked of a deployment; changes to engine, model, engine_args, max_adapters,
-    max_adapter_rank and sleep take new replicas."""
+    max_adapter_rank, sleep, microserving and microserving_rest take new replicas."""
 
     @model_validator(mode="before")
     @classmethod
@@ -71,9 +76,12 @@ class SpecModel(SettingsModel):
         return spec
 
     @classmethod
-    def of(cls, spec: DeploymentSpec) -> SpecModel:
-        """A spec as the API shows it."""
-        return SpecModel.showing(spec, degrade=said_of(spec.degrading))
+    def of(cls, spec: DeploymentSpec, texts: Texts = NO_TEXTS) -> SpecModel:
+        """A spec as the API shows it; the text of its program is one of `texts`."""
+        shown = SpecModel.showing(spec, degrade=said_of(spec.degrading))
+        if (program := shown.program) and program.digest:
+            program.file = texts.get(program.digest, "")
+        return shown
 
 
 class NewDeployment(SpecModel):
@@ -146,13 +154,14 @@ class DeploymentModel(Shown):
         deployment: Deployment,
         traffic: DeploymentTraffic,
         spent_today: Spend,
+        texts: Texts = NO_TEXTS,
     ) -> DeploymentModel:
-        """A deployment as the API shows it."""
+        """A deployment as the API shows it; `texts`: of programs, where they are told."""
         return cls.drawn(
             deployment,
             name=deployment.spec.name,
             managed=deployment.target.template.is_managed,
-            spec=SpecModel.of(deployment.spec),
+            spec=SpecModel.of(deployment.spec, texts),
             status=StatusModel.drawn(
                 status_of(view, deployment),
                 load=LoadModel.of(traffic),
@@ -203,6 +212,8 @@ class ReplicaModel(Shown):
     since: datetime
     evidence: str = Field(description="what the head's own pings say")
     address: str
+    microserving_rest: str = Field("", description="host:port of its MicroServing by REST")
+    role: str = Field("", description="for router programs: prefill or decode; empty: none")
     pid: int
     restarts: int
     exit_code: int
@@ -237,6 +248,7 @@ class ReplicaModel(Shown):
             replica.status,
             memory or ReplicaMemory(replica.id),
             state=state,
+            role=role_of(owner, replica),
             revision=made_of.number if made_of else 0,
             doubts=list(doubts),
         )
@@ -324,7 +336,8 @@ class NewToken(BaseModel):
     name: Text = Field(description="who the audit trail says it was", examples=["alice"])
     role: Role = Field(
         Role.VIEWER,
-        description="viewer reads; operator also changes; admin also makes tokens",
+        description="viewer reads; operator also changes; admin also makes tokens; router calls"
+        " the MicroServing of replicas, and nothing here",
     )
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
-from penstock.control.admin.rollout.deployment_settings import SPECS
+from penstock.control.admin.rollout.deployment_settings import SPECS, with_roles_of
 from penstock.control.admin.rollout.deployments_api import (
     Changes,
     DeploymentsApi,
@@ -23,7 +23,7 @@ from penstock.control.admin.rollout.revision_models import (
 )
 from penstock.control.declared.fields import flat, grouped
 from penstock.control.errors import InvalidInput
-from penstock.control.managers.rollout.specs import check_ways_end
+from penstock.control.managers.rollout.specs import check_program_fits, check_ways_end
 from penstock.control.managers.write import digest_tag
 from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.cluster import ClusterView
@@ -80,6 +80,7 @@ class RevisionsApi:
             back = to_undo_to(past) if number is None else revision_of(past, number)
             spec = replace(known.spec, template=back.template)
             check_code(write, known, spec)
+            check_program_fits(view, known, spec)
             check_aliases_fit(view, spec)
             origin = Origin(write.who, write.reason or f"back to revision {back.number}")
             return specified(view, known, spec, self._deployments.now(), origin)
@@ -102,8 +103,10 @@ class RevisionsApi:
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
             then = settings_at(known.settings_past, None if number < 0 else number)
-            spec = SPECS.value(grouped(flat(known.spec) | dict(then)))
+            spec = SPECS.value(with_roles_of(grouped(flat(known.spec) | dict(then))))
+            check_code(write, known, spec)
             check_ways_end(view, spec)
+            check_program_fits(view, known, spec)
             return specified(view, known, spec, self._deployments.now(), write.origin)
 
         to = f"settings {number}" if number >= 0 else "the settings before"

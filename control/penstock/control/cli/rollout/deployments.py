@@ -49,6 +49,12 @@ Sleep = Annotated[
     str | None,
     typer.Option(help="What a replica that is not wanted for now does: off (it ends), 1 or 2."),
 ]
+MicroServing = Annotated[
+    str | None, typer.Option(help="Whether engines offer calls that move KV: on or off.")
+]
+MicroServingRest = Annotated[
+    str | None, typer.Option(help="Whether these are also offered by REST: on or off.")
+]
 SpecFile = Annotated[
     Path | None,
     typer.Option(
@@ -80,6 +86,8 @@ def deploy(
     max_adapters: MaxAdapters = None,
     max_adapter_rank: MaxAdapterRank = None,
     sleep: Sleep = None,
+    microserving: MicroServing = None,
+    microserving_rest: MicroServingRest = None,
     settings: Set = None,
     file: SpecFile = None,
     only_new: OnlyNew = False,
@@ -103,14 +111,10 @@ def deploy(
       penstock deploy cloud --engine openai --model gpt-4o --engine-arg api_key_env=OPENAI_API_KEY
       penstock deploy sorry --engine canned --model sorry --engine-arg text="Too busy: try again."
     """
-    given = {
-        "model": model,
-        "engine": engine,
-        "replicas": replicas,
-        "max_adapters": max_adapters,
-        "max_adapter_rank": max_adapter_rank,
-        "sleep": sleep,
-    }
+    given: dict[str, str | int | None]
+    given = {"model": model, "engine": engine, "replicas": replicas, "sleep": sleep}
+    given |= {"max_adapters": max_adapters, "max_adapter_rank": max_adapter_rank}
+    given |= {"microserving": microserving, "microserving_rest": microserving_rest}
     said = _from_file(file) | {key: value for key, value in given.items() if value is not None}
     said |= parse_settings(settings or ())
     known = None if only_new else head.ask(lambda admin: admin.deployment(name))
@@ -171,6 +175,8 @@ def change_settings(
       penstock set chat degrade=fallback:cloud,fallback:sorry
       penstock set chat 'degrade={"budget": ["fallback:sorry"], "default": ["fallback:cloud"]}'
       penstock set cloud budget_usd_per_day=25
+      penstock set chat selection_policy=program program=./mine.py program.share=0.1
+      penstock set chat roles.prefill=1 roles.decode=2
     """
     said = SettingsModel.model_validate(parse_settings(settings))
     made = head.ask(lambda admin: admin.change_settings(name, said, reason=reason))

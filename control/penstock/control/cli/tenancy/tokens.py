@@ -26,7 +26,11 @@ def create(
     head: Head,
     name: Annotated[str, typer.Argument(help="Who the audit trail says it was.")],
     role: Annotated[
-        Role, typer.Option(help="viewer reads, operator also changes, admin also makes tokens.")
+        Role,
+        typer.Option(
+            help="viewer reads, operator also changes, admin also makes tokens; router is for the"
+            " MicroServing of replicas alone."
+        ),
     ] = Role.VIEWER,
 ) -> None:
     """Make a token and show it, this once.

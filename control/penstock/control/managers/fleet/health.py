@@ -28,6 +28,7 @@ from penstock.control.state.fleet.replica import (
     NodeId,
     NodeIntent,
     NodeState,
+    ProgramStatus,
     Replica,
     ReplicaAddress,
     ReplicaId,
@@ -108,6 +109,7 @@ class HealthManager:
         intent: NodeIntent = NodeIntent.SERVING,
         instance: str = "",
         warm_pool: WarmPool | None = None,
+        programs: tuple[ProgramStatus, ...] = (),
     ) -> None:
         """A heartbeat; raises `unknown-node` where the agent has to register first."""
         node = self._cluster.view().nodes.get(node_id)
@@ -120,7 +122,7 @@ class HealthManager:
         def step(view: ClusterView) -> ClusterView:
             said = resources, reports, now
             view = observed(view, live.known, node_id, *said, intent=intent, instance=instance)
-            live.nodes[node_id] = ObservedNode(now, resources, warm_pool)
+            live.nodes[node_id] = ObservedNode(now, resources, warm_pool, programs)
             return view
 
         await self._cluster.observe(step, f"heartbeat of node {node_id}")

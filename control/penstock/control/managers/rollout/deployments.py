@@ -28,6 +28,7 @@ from penstock.control.state.rollout.actions import Action, Call, Start, Stop, de
 from penstock.control.state.rollout.placing import answered, applied, stop_taken
 from penstock.control.state.rollout.reconcile import calls, decisions
 from penstock.control.state.rollout.replacing import Deadlines
+from penstock.control.state.rollout.roles import with_roles
 from penstock.control.supervision.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class DeploymentManager:
             what = "; ".join(map(described, made))
             if made:
                 log.info("reconciled", extra={"action": what})
-            return applied(view, made, self._new_id, now), what
+            return with_roles(applied(view, made, self._new_id, now)), what
 
         try:
             view = await self._cluster.apply_plan(plan)

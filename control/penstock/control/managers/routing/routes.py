@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from penstock.control.errors import Unavailable
 from penstock.control.managers.changes import ChangeSignal, watching
 from penstock.control.managers.cluster_store import ClusterStore
+from penstock.control.shipped_programs import shipped_programs
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.routing.snapshot import (
     MadeRoutes,
@@ -46,7 +47,7 @@ class RouteManager:
         self._succeeded_at: datetime | None = None  # None: no head told routes before this one
         self._reserved = 0
         self._withheld = ""
-        self._made = MadeRoutes()
+        self._made = MadeRoutes(shipped_programs())
         self._moving = asyncio.Lock()  # reserving versions takes a while, and none may go back
         self._watchers: set[ChangeSignal] = set()
 

@@ -18,6 +18,7 @@ from penstock.control.state.tenancy.tokens import (
     check_revocable,
     digest_of,
     holder,
+    router_digests,
 )
 from penstock.control.store.store import Author, Change, Document, Key
 from penstock.control.store.tenancy.documents import from_token, to_token
@@ -67,6 +68,10 @@ class TokenManager:
     def holder(self, secret: str) -> Token | None:
         """The valid token that this is; None if it is none."""
         return holder(self._tokens.values(), secret)
+
+    def router_digests(self) -> tuple[bytes, ...]:
+        """What replicas are told, of the tokens that they are to take."""
+        return router_digests(self._tokens.values())
 
     async def used(self, token: Token) -> None:
         """Notes, now and then, that a token is in use."""

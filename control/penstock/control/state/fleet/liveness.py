@@ -14,6 +14,7 @@ from datetime import datetime
 from penstock.control.state.fleet.memory import ReplicaMemory
 from penstock.control.state.fleet.replica import (
     NodeId,
+    ProgramStatus,
     Replica,
     ReplicaId,
     Resources,
@@ -31,6 +32,7 @@ class ObservedNode:
     at: datetime
     resources: Resources
     warm_pool: WarmPool | None = None  # an agent that tells of none
+    programs: tuple[ProgramStatus, ...] = ()  # that run beside its gateways
 
 
 @dataclass(frozen=True, slots=True)

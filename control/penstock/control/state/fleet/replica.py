@@ -188,6 +188,7 @@ class ReplicaStatus:
     start: ReplicaStart = ReplicaStart()
     wakes: int = 0  # times that the running process was woken
     wake_ms: int = 0  # milliseconds that the last of these took
+    microserving_rest: str = ""  # host:port of its REST; empty: none
 
     @property
     def where(self) -> ReplicaAddress:
@@ -229,6 +230,7 @@ class Replica:
     instance: str = ""  # of the agent that reported it last
     leaving: str = ""  # why this head lets it go; empty: it does not
     to_sleep: bool = False  # it drains towards its sleep, not towards its end
+    role: str = ""  # for router programs, where its deployment has roles; empty: none yet
 
     @property
     def is_as_ordered(self) -> bool:
@@ -298,6 +300,17 @@ class WarmPool:
     claims: int = 0  # that became a replica, since the agent's start
     cold_starts: int = 0  # of the pool's engine, all the same
     filled_in_ms: int = 0  # of the last zygote, to its first member
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStatus:
+    """How a router program fares on a node; fields as in nodes.proto."""
+
+    deployment_uid: str
+    digest: str
+    running: bool = False
+    restarts: int = 0
+    last_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

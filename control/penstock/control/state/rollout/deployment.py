@@ -80,6 +80,7 @@ class DeploymentSpec:
         check(self, InvalidSpec)
         _check_canary(self)
         _check_fallbacks(self)
+        _check_roles(self)
 
     @property
     def all_prices(self) -> Prices:
@@ -313,6 +314,15 @@ def _check_canary(spec: DeploymentSpec) -> None:
         check_name(each.deployment)
         if each.deployment == spec.name:
             raise InvalidSpec(f"canary names {spec.name!r} itself: name another deployment")
+
+
+def _check_roles(spec: DeploymentSpec) -> None:
+    roles = spec.sharing.roles
+    if roles.total not in (0, spec.replicas):
+        raise InvalidSpec(
+            f"roles are {roles}, and replicas is {spec.replicas}: the two together have to be"
+            " replicas"
+        )
 
 
 def _check_fallbacks(spec: DeploymentSpec) -> None:

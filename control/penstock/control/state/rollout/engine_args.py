@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from typing import NamedTuple
 
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.providers.settings import check_provider
@@ -44,6 +45,29 @@ MODEL_CODE_ARGS = {
     "additional_config": _MODULE,
 }
 
+
+class Contradiction(NamedTuple):
+    """Values of an argument that cannot be where something else is on."""
+
+    value: re.Pattern[str]
+    cause: str
+
+
+KEEPS_KV = {
+    "enable_prefix_caching": Contradiction(
+        re.compile(r"(?i)^(false|0)$"), "KV that is moved is found by the prefix cache"
+    ),
+    "kv_transfer_config": Contradiction(_ANY, "it brings a KV connector of its own"),
+    "kv_offloading_size": Contradiction(_ANY, "it brings a KV connector of its own"),
+    "kv_cache_dtype": Contradiction(
+        re.compile(r"(?i)^fp8"), "the scales of fp8 differ from engine to engine"
+    ),
+    "prefix_caching_hash_algo": Contradiction(
+        re.compile(r"^(?!sha256_cbor$)"), "engines have to hash alike, by sha256_cbor"
+    ),
+}
+"""What MicroServing cannot be beside, as far as an argument tells it."""
+
 SIMULATED_ARGS = (
     "ttft_ms",
     "tokens_per_second",
@@ -75,6 +99,7 @@ def check_engine_args(template: Template) -> None:
     """Raises `InvalidSpec` for what the engine is known to refuse."""
     if template.engine == "vllm":
         _check_vllm(template)
+        _check_moves_kv(template)
     if template.engine == "simulated":
         _check_simulated(template)
     if template.is_managed:
@@ -91,6 +116,16 @@ def _check_vllm(template: Template) -> None:
             raise InvalidSpec(f"engine setting {key}: the replica sets this itself; leave it out")
         if key not in vllm_settings.KNOWN:
             raise InvalidSpec(f"vLLM has no engine setting {key!r}{_nearest(key)}")
+
+
+def _check_moves_kv(template: Template) -> None:
+    """That nothing speaks against MicroServing, where it is on."""
+    for key, value in template.engine_args if template.microserving else ():
+        why = KEEPS_KV.get(key.replace("-", "_").lower().partition(".")[0])
+        if why is not None and why.value.search(value):
+            raise InvalidSpec(
+                f"engine setting {key} is {value!r}, and microserving is on: {why.cause}"
+            )
 
 
 def _nearest(key: str) -> str:

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from penstock.control.declared.fields import flat
+from penstock.control.declared.fields import flat, leaves
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.events import Event, EventKind, Reason
 from penstock.control.state.fleet.replica import WOKE_WRONG, Replica, ReplicaState
 from penstock.control.state.rollout.deployment import Deployment, DeploymentSpec
 from penstock.control.state.rollout.failing import CRASH_LOOP
 from penstock.control.state.rollout.revision import Revision, RevisionState
+from penstock.control.state.rollout.template import Template
 
 Told = tuple[Reason, str]
-MAKES = {"engine", "model", "engine_args", "max_adapters", "max_adapter_rank", "sleep"}
+MAKES = {leaf.name for leaf in leaves(Template)}
 
 
 def of_deployment(

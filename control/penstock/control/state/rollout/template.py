@@ -37,8 +37,22 @@ class Sleep(StrEnum):
         return 0 if self is Sleep.OFF else int(self)
 
 
-SLEEPERS = ("vllm", "simulated")
-"""Engines that can sleep."""
+class Switch(StrEnum):
+    """Whether something is done."""
+
+    OFF = "off"
+    ON = "on"
+
+    def __bool__(self) -> bool:
+        return self is Switch.ON
+
+
+SLEEPERS = MICROSERVERS = ("vllm", "simulated")
+"""Engines that can sleep, and those that can serve MicroServing."""
+
+
+def _switch(name: str) -> Form:
+    return Form(str, lambda said: chosen(Switch, name, str(said), InvalidSpec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,16 @@ class Template:
         form=Form(str, lambda said: chosen(Sleep, "sleep", str(said), InvalidSpec)),
         examples=("1",),
     )
+    microserving: Switch = setting(
+        "whether engines, of vllm and simulated, offer the calls that move KV between them",
+        Switch.OFF,
+        form=_switch("microserving"),
+    )
+    microserving_rest: Switch = setting(
+        "whether these are also offered by REST, on a port of each replica",
+        Switch.OFF,
+        form=_switch("microserving_rest"),
+    )
 
     @property
     def adapter_slots(self) -> int:
@@ -110,7 +134,10 @@ class Template:
 def template_digest(template: Template) -> str:
     """SHA-256 over the canonical JSON of a template, hex. What came into it later counts only where
     it is set, and what has left it as empty, so that a new head takes no new replicas."""
-    unset = ("max_adapters", 0), ("max_adapter_rank", 0), ("sleep", Sleep.OFF)
+    unset = (
+        *(("max_adapters", 0), ("max_adapter_rank", 0), ("sleep", Sleep.OFF)),
+        *(("microserving", Switch.OFF), ("microserving_rest", Switch.OFF)),
+    )
     said = {key: value for key, value in asdict(template).items() if (key, value) not in unset}
     text = json.dumps({**said, "adapters": []}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -137,4 +164,8 @@ def check_template(template: Template) -> None:
         )
     if template.sleep is not Sleep.OFF and template.engine not in SLEEPERS:
         raise InvalidSpec(f"the engine {template.engine} cannot sleep: leave out sleep")
+    if template.microserving and template.engine not in MICROSERVERS:
+        raise InvalidSpec(f"the engine {template.engine} has no KV to move: leave out microserving")
+    if template.microserving_rest and not template.microserving:
+        raise InvalidSpec("microserving_rest is on and microserving is off: set it on, too")
     check(template, InvalidSpec)

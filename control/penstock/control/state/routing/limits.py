@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from penstock.control.declared.fields import Form, check, chosen, said, setting
+from penstock.control.declared.fields import Form, check, chosen, inner, said, setting
 from penstock.control.errors import InvalidSpec
+from penstock.control.state.routing.program_setting import PROGRAM, Program, Roles, Sees
 
 WHOLE = 1000  # permille
 MAX_COUNT = 2**31 - 1
@@ -25,6 +26,7 @@ class SelectionPolicy(StrEnum):
     POWER_OF_TWO = "power_of_two"  # the less loaded of two that chance names
     PREFIX_AWARE = "prefix_aware"  # where the prompt's beginning was computed before
     SESSION = "session"  # where the same session went before
+    PROGRAM = "program"  # where a router program says
 
 
 class SessionAffinity(StrEnum):
@@ -122,8 +124,39 @@ class Sharing:
         SessionAffinity.NONE,
         form=Form(str, session_affinity),
     )
+    program: Program | None = setting(
+        "that is asked where selection_policy is program: one that ships, a file, or"
+        " module:NAME; program.ARG sets what it takes",
+        None,
+        form=PROGRAM,
+        shape="NAME or FILE.py",
+        examples=({"file": "async def route(request, engines, stats):\n    return None\n"},),
+    )
+    sees: Sees = setting(
+        "what the program is given of a prompt; tokens: its ids and text",
+        Sees.LENGTHS,
+        form=Form(str, lambda said: chosen(Sees, "sees", str(said), InvalidSpec)),
+    )
+    program_deadline_ms: int = setting(
+        "{unit} of its own that the program has for a request, engine calls not counted",
+        20,
+        unit="milliseconds",
+        ge=1,
+        le=60_000,
+    )
+    transfer_deadline_ms: int = setting(
+        "{unit} that each engine call of the program may take",
+        10_000,
+        unit="milliseconds",
+        ge=1,
+        le=3_600_000,
+    )
+    roles: Roles = inner(Roles, prefix="roles.")
 
     def __post_init__(self) -> None:
+        check(self, InvalidSpec)
+        if self.policy is SelectionPolicy.PROGRAM and self.program is None:
+            raise InvalidSpec("selection_policy is program: say which, by program")
         names = [each.deployment for each in self.canary]
         for each in self.canary:
             if not 0 <= each.permille <= WHOLE:
@@ -135,3 +168,9 @@ class Sharing:
                 raise InvalidSpec(f"canary names {each.deployment!r} twice: keep one")
         if (total := sum(each.permille for each in self.canary)) > WHOLE:
             raise InvalidSpec(f"the shares of canary are {total} permille: {WHOLE} at most")
+
+    def runs_another_program(self, before: Sharing) -> bool:
+        """Whether a program is asked, or sees or takes, what it did not before."""
+        anew = self.policy is SelectionPolicy.PROGRAM and self.policy is not before.policy
+        other = (self.program, self.sees) != (before.program, before.sees)
+        return self.program is not None and (anew or other)

@@ -20,8 +20,11 @@ from penstock.control.state.fleet.serving import serving
 from penstock.control.state.recording.orders import RecordingRoute, recording_routes
 from penstock.control.state.rollout.availability import Prospect, prospect_of
 from penstock.control.state.rollout.deployment import Deployment, DeploymentName
+from penstock.control.state.rollout.roles import role_of
 from penstock.control.state.routing.degrading import Context, Degrading
 from penstock.control.state.routing.limits import Limits, Sharing
+from penstock.control.state.routing.program import NO_TEXTS, Texts
+from penstock.control.state.routing.program_routes import ProgramRoute, program_route
 from penstock.control.state.routing.suspects import Suspect
 from penstock.control.state.shadow.routes import ShadowRoute, shadow_routes
 from penstock.control.state.stamp import Stamp
@@ -55,6 +58,7 @@ class DeploymentRoute:
     budget_resets_at_ms: int  # milliseconds since 1970; 0: it has no budget
     budgets: Budgets
     prices: Prices
+    program: ProgramRoute | None = None  # that is asked where requests go
 
     @property
     def trims(self) -> bool:
@@ -79,6 +83,8 @@ class ReplicaRoute:
     template_digest: str
     own_token: bool  # that it lets callers in by
     wakes: int = 0  # of its process: after each its prefix cache is empty
+    role: str = ""  # for router programs; empty: none
+    microserving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +149,9 @@ class _Made:
 class MadeRoutes:
     """The routes of one view after the other: made anew only of what has changed since the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, shipped: Texts = NO_TEXTS) -> None:
+        """`shipped`: the router programs that are known by name."""
+        self._shipped = shipped
         self._of: tuple[object, ...] = ()
         self._routes = Routes()
         self._deployments: dict[DeploymentName, _Made] = {}
@@ -185,7 +193,11 @@ class MadeRoutes:
         if made and _same(of, made.of):
             return made
         served = tuple(r.id for r in serving(view, deployment))
-        return _Made(of, _deployment_route(view, deployment), served)
+        route = replace(
+            _deployment_route(view, deployment),
+            program=program_route(deployment, view.programs, self._shipped),
+        )
+        return _Made(of, route, served)
 
     def _replica(
         self, view: ClusterView, replica: Replica
@@ -333,4 +345,6 @@ def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
         replica.status,
         zone=node.facts.zone if node else "",
         revision=made_of.number if made_of else 0,
+        role=role_of(owner, replica),
+        microserving=bool(made_of and made_of.template.microserving),
     )

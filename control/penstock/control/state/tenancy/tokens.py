@@ -17,16 +17,18 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 
 
 class Role(StrEnum):
-    """What a token allows; each role includes those before it."""
+    """What a token allows; each role includes those before it, but for the last, which is outside
+    of the ladder."""
 
     VIEWER = "viewer"  # reads everything but tokens
     OPERATOR = "operator"  # changes deployments, nodes, gateways and the quarantine
     ADMIN = "admin"  # makes and revokes tokens; lets code run that comes with a model
+    ROUTER = "router"  # calls replicas' MicroServing by REST, and nothing of the head
 
     def includes(self, other: Role) -> bool:
         """Whether who has this role may do what the other role may."""
         order = tuple(Role)
-        return order.index(self) >= order.index(other)
+        return Role.ROUTER not in (self, other) and order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,12 @@ def holder(tokens: Iterable[Token], secret: str) -> Token | None:
         if hmac.compare_digest(token.digest, digest) and token.revoked_at is None:
             found = token
     return found
+
+
+def router_digests(tokens: Iterable[Token]) -> tuple[bytes, ...]:
+    """SHA-256s of the live tokens of role router, which replicas take."""
+    live = (t for t in tokens if t.role is Role.ROUTER and t.revoked_at is None)
+    return tuple(sorted(bytes.fromhex(each.digest) for each in live))
 
 
 def check_new(tokens: Iterable[Token], name: str) -> None:
