@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -70,6 +70,8 @@ class Agent:
         changed: asyncio.Event,
         token_refused: Callable[[], str],
         warm_pool: Callable[[], nodes_pb2.WarmPool] = nodes_pb2.WarmPool,
+        observers: Sequence[Callable[[nodes_pb2.HeartbeatReply], None]] = (),
+        programs: Callable[[], Sequence[nodes_pb2.ProgramStatus]] = tuple,
     ) -> None:
         self._identity = identity
         self._head = head
@@ -79,6 +81,8 @@ class Agent:
         self._changed = changed  # set by whoever changes a replica: the head hears of it at once
         self._token_refused = token_refused  # what is done about it, in one line for the log
         self._warm_pool = warm_pool
+        self._programs = programs
+        self._observers = observers  # each is told what this node's head answers
         self._told = ""  # what was logged last of a head that could not be talked to
 
     async def report(self) -> None:
@@ -128,10 +132,12 @@ class Agent:
                     await self._changed.wait()
             self._changed.clear()
             reply = await self._heartbeat(nodes_pb2.NODE_INTENT_SERVING)
-            self._allegiance.learn(reply.stamp)
+            is_ours = self._allegiance.learn(reply.stamp)
             if reply.unknown:
                 log.info("the head does not know this node: registering again")
                 return
+            for observe in self._observers if is_ours else ():
+                observe(reply)
 
     async def say_goodbye(self, intent: nodes_pb2.NodeIntent) -> None:
         """Tells the head what is left and what becomes of it, so that it need not wait for
@@ -150,5 +156,6 @@ class Agent:
                 intent=intent,
                 instance=self._identity.instance,
                 warm_pool=self._warm_pool(),
+                programs=self._programs(),
             )
         )

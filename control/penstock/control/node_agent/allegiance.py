@@ -97,8 +97,9 @@ class Allegiance:
         while self._recent and self._recent[0][0] <= self._now() - UNDER_WAY:
             self._settled = self._recent.popleft()[1]
 
-    def learn(self, message: common_pb2.ClusterStamp) -> None:
-        """Takes a reply's stamp, where it may: a foreign head's changes nothing."""
+    def learn(self, message: common_pb2.ClusterStamp) -> bool:
+        """Takes a reply's stamp, where it may: a foreign head's changes nothing. Whether it is of
+        this node's head."""
         observed = Stamp(message.cluster_id, message.epoch, message.revision)
         try:
             if observed:
@@ -107,6 +108,8 @@ class Allegiance:
             if str(error) != self._told:
                 self._told = str(error)
                 log.error("the head that answers is not this node's: %s", error)
+            return False
+        return True
 
     def _save(self) -> None:
         draft = self._path.with_suffix(".tmp")

@@ -38,8 +38,9 @@ def enter(parent: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             sys.exit(f"router: error: process {parent}, which started this one, is gone")
-    for name in set(os.environ) - set(KEPT):
-        del os.environ[name]
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    if len(kept) < len(os.environ):  # begin anew: what was there once can be read in /proc
+        os.execve(sys.executable, sys.orig_argv, kept)
     # Processes are counted by user, not by parent: a limit of them would be a limit of replicas.
     for limit, most in (
         (resource.RLIMIT_DATA, MEMORY),
