@@ -21,6 +21,7 @@ PYTHON_MAY = {
     "control/penstock/control/cli/recording/replaying.py": "hands it on to what it becomes",
     "control/penstock/control/outside/processes.py": "hands it on to what it starts, with more",
     "control/penstock/control/outside/warm_processes.py": "hands parts of it on to a zygote",
+    "control/penstock/control/router/sandbox.py": "takes all but a few out of it",
     "replica/penstock/replica/providers/secrets.py": "secrets that a deployment names by variable",
     "replica/penstock/replica/settings.py": "the log level of a replica that is started by hand",
     "replica/benchmarks/warm_start.py": "hands it on to what it claims",

@@ -32,6 +32,7 @@ ONLY_IN = {
     "grpc": (
         "penstock.control.rpc",
         "penstock.control.outside",
+        "penstock.control.router",
         "penstock.control.fallback",
         "penstock.replica",
     ),

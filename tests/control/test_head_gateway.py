@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -111,6 +112,7 @@ async def test_the_gateway_is_told_where_it_is(head: HeadWithGateway) -> None:
     pid = (await head.ready_gateway())["pid"]
     command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     assert "--node n1 --zone z1" in command
+    assert re.search(r"--programs-dir \S+/programs ", command)
 
 
 async def test_kill_9_of_the_gateway_it_is_started_again(head: HeadWithGateway) -> None:

@@ -16,6 +16,7 @@ from penstock.control.settings import (
     gateway_tls,
     split_address,
     split_hosts,
+    split_modules,
 )
 from tests.fakes.control_errors import raises_code
 
@@ -112,6 +113,12 @@ def test_hosts_are_taken_apart(text: str, hosts: tuple[str, ...]) -> None:
 def test_what_is_no_host_is_refused(text: str) -> None:
     with raises_code(Code.INVALID_SETTING, match=r"--provider-hosts has .*without port and scheme"):
         split_hosts(text)
+
+
+def test_modules_are_taken_apart_and_what_is_none_is_refused() -> None:
+    assert split_modules("ours.routing, other,") == ("ours.routing", "other")
+    with raises_code(Code.INVALID_SETTING, match=r"--program-modules has 'a-b'"):
+        split_modules("a-b")
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,16 @@ def secrets_path(data_dir: Path) -> Path:
     return data_dir / "secrets"
 
 
+def programs_path(data_dir: Path) -> Path:
+    """Where router programs say how they are asked: a node agent's, and its gateway's."""
+    return data_dir / "programs"
+
+
+def program_texts_path(data_dir: Path) -> Path:
+    """The texts of the programs that run here, by digest."""
+    return data_dir / "program-texts"
+
+
 def evidence_path(data_dir: Path) -> Path:
     """The reports of evaluations of adapters."""
     return data_dir / "evidence"

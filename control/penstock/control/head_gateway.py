@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
+from penstock.control.data_dir import programs_path
 from penstock.control.errors import CannotStart
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_process import GatewayCommand
@@ -57,6 +58,7 @@ def gateway_manager(
 
 def _flags(settings: HeadSettings) -> tuple[str, ...]:
     flags = ["--handover-ms", f"{HANDOVER.total_seconds() * 1000:.0f}"]
+    flags += ["--programs-dir", str(programs_path(settings.data_dir.absolute()))]
     flags += ["--open"] if settings.open_gateway else []
     flags += [] if settings.client_addresses else ["--no-client-addresses"]
     for flag, place in (("--node", settings.node), ("--zone", settings.zone)):

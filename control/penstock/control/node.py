@@ -52,6 +52,7 @@ from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.node_agent.token_watch import TokenWatch
 from penstock.control.node_agent.warm_pool import WarmPool
 from penstock.control.node_pool import VLLM, WarmSetup, warm_pool
+from penstock.control.node_programs import router_programs
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
@@ -144,7 +145,11 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             agent = Agent(
                 *(who, head, replicas, memory.resources.read, allegiance, changed, watch.refused),
                 warm_pool=pool.status,
-                listeners=[(tokens := RouterTokens(client, replicas.serving_rest)).learn],
+                observers=[
+                    (tokens := RouterTokens(client, replicas.serving_rest)).learn,
+                    (programs := router_programs(settings, head, changed.set)).learn,
+                ],
+                programs=programs.statuses,
             )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
@@ -154,7 +159,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             metrics = _serve_metrics(settings, replicas, client, memory.resources, pool)
             beside = (metrics, adapters.run(), logs, pool.run(replicas), memory.watch.run())
-            await _live(agent, replicas, tasks, stop, (*beside, tokens.run()))
+            await _live(agent, replicas, tasks, stop, (*beside, tokens.run(), programs.run()))
         await server.stop()
     finally:
         lock.release()

@@ -284,6 +284,10 @@ class NodeSettings:
     provider_hosts: tuple[str, ...] = ()
     # Processes that have imported vLLM and wait to be a replica; None: as the machine allows.
     warm: int | None = None
+    # Where router programs say how they are asked; None: `programs` in `data_dir`.
+    programs_dir: Path | None = None
+    # That router programs may be; imported as code of this machine's owner.
+    program_modules: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         split_address(self.head, flag="--head")
@@ -307,6 +311,17 @@ class NodeSettings:
                 f"--adapter-cache-gib is {self.adapter_cache_gib:g}: it must be 0, to keep nothing"
                 " that is not in use, or more"
             )
+
+
+def split_modules(text: str) -> tuple[str, ...]:
+    """Modules with commas between them; empty: none. Raises `invalid-setting`."""
+    modules = tuple(part.strip() for part in text.split(",") if part.strip())
+    for module in modules:
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise invalid_setting(
+                f"--program-modules has {module!r}: it must be a module's name: ours.routing"
+            )
+    return modules
 
 
 def warm_members(text: str) -> int | None:

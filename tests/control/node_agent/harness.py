@@ -40,6 +40,8 @@ class FakeHead(nodes_pb2_grpc.NodesServicer):
     adapters: dict[str, Path] = field(default_factory=dict)  # by digest, what can be fetched
     fetched: list[str] = field(default_factory=list)
     holds_back: bool = False  # it sends the first bytes of an adapter, and nothing after them
+    programs: list[nodes_pb2.RouterProgram] = field(default_factory=list)  # that are to run
+    texts: dict[str, bytes] = field(default_factory=dict)  # of programs, by digest
     _server: grpc.aio.Server | None = None
 
     async def Register(
@@ -55,7 +57,14 @@ class FakeHead(nodes_pb2_grpc.NodesServicer):
         if self.slow_at_goodbye and request.intent != nodes_pb2.NODE_INTENT_SERVING:
             await asyncio.Event().wait()
         forgot, self.forgetful = self.forgetful, False
-        return nodes_pb2.HeartbeatReply(unknown=forgot, stamp=self.stamp)
+        return nodes_pb2.HeartbeatReply(unknown=forgot, stamp=self.stamp, programs=self.programs)
+
+    async def FetchProgram(
+        self, request: nodes_pb2.FetchProgramRequest, context: Any
+    ) -> nodes_pb2.FetchProgramReply:
+        if request.digest not in self.texts:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "no deployment has it")
+        return nodes_pb2.FetchProgramReply(text=self.texts[request.digest])
 
     async def FetchAdapter(
         self, request: nodes_pb2.FetchAdapterRequest, context: Any

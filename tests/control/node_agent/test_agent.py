@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from hashlib import sha256
 
 import psutil
 import pytest
 
+from penstock.v1 import nodes_pb2
 from tests.control.node_agent.harness import (
     READY,
     FakeHead,
@@ -54,3 +57,18 @@ async def test_a_head_that_forgot_the_node_hears_it_register_again(
     head.forgetful = True
     await until(lambda: len(head.registrations) == 2)
     assert [each.replica_id for each in head.registrations[1].replicas] == ["r-1"]
+
+
+async def test_a_program_of_the_head_runs_and_is_told_of_until_nobody_wants_it(
+    node: Node, head: FakeHead
+) -> None:
+    text = b"async def route(request, engines, stats): return RouteDecision(engines[0])\n"
+    digest = sha256(text).hexdigest()
+    head.texts[digest] = text
+    head.programs = [nodes_pb2.RouterProgram(deployment_uid="u", deployment="c", digest=digest)]
+    await until(lambda: any(it.running for beat in head.heartbeats[-1:] for it in beat.programs))
+    announced = json.loads((node.data_dir / "programs" / "u.json").read_text())
+    assert announced["digests"] == [digest]
+    head.programs = []
+    await until(lambda: not running(announced["pid"]) and not head.heartbeats[-1].programs)
+    assert not list((node.data_dir / "programs").iterdir())

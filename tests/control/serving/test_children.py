@@ -193,6 +193,11 @@ def test_the_node_is_told_where_keys_are_and_may_go() -> None:
     assert told not in " ".join(head_command(options))
 
 
+def test_the_node_is_told_which_modules_may_route() -> None:
+    options = ServeOptions("m", "mini", Path("/data"), program_modules=("ours.routing", "b"))
+    assert "--program-modules ours.routing,b" in " ".join(node_command(options))
+
+
 def test_both_commands_can_be_recognised_as_leftovers() -> None:
     options = ServeOptions("m", "mini", Path("/data"))
     mark = " ".join(leftover_mark(options.data_dir))

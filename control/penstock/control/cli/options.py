@@ -194,6 +194,23 @@ Warm = Annotated[
         metavar="N",
     ),
 ]
+ProgramsDir = Annotated[
+    Path | None,
+    option(
+        "PROGRAMS_DIR",
+        "Where router programs of this machine say how its gateway asks them, as the gateway's flag"
+        " of that name; the head's looks into its own --data-dir. Default: programs in --data-dir.",
+    ),
+]
+ProgramModules = Annotated[
+    str,
+    option(
+        "PROGRAM_MODULES",
+        "Python modules that router programs of this machine may be, with commas between them."
+        " Default: none.",
+        metavar="MODULES",
+    ),
+]
 ExistingStore = Annotated[
     bool,
     option(

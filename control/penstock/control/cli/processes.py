@@ -26,6 +26,8 @@ from penstock.control.cli.options import (
     LogLevel,
     NodeId,
     OpenGateway,
+    ProgramModules,
+    ProgramsDir,
     ProviderHosts,
     PublicUrl,
     SecretsDir,
@@ -66,6 +68,7 @@ from penstock.control.settings import (
     TlsFiles,
     gateway_tls,
     split_hosts,
+    split_modules,
     warm_members,
 )
 
@@ -266,6 +269,8 @@ def node(
     secrets_dir: SecretsDir = None,
     provider_hosts: ProviderHosts = "",
     warm: Warm = AUTO,
+    programs_dir: ProgramsDir = None,
+    program_modules: ProgramModules = "",
     with_parent: WithParent = 0,
 ) -> None:
     """Run the node agent of this machine: it starts, watches and restarts replicas.
@@ -299,6 +304,8 @@ def node(
             secrets_dir=secrets_dir and secrets_dir.expanduser().resolve(),
             provider_hosts=split_hosts(provider_hosts),
             warm=warm_members(warm),
+            programs_dir=programs_dir and programs_dir.expanduser().resolve(),
+            program_modules=split_modules(program_modules),
         )
         finish(asyncio.run(run_node(settings)))
 

@@ -27,6 +27,7 @@ from penstock.control.cli.options import (
     LogKeepGib,
     LogLevel,
     OpenGateway,
+    ProgramModules,
     ProviderHosts,
     PublicUrl,
     SecretsDir,
@@ -55,6 +56,7 @@ from penstock.control.settings import (
     LogRetention,
     gateway_tls,
     split_hosts,
+    split_modules,
     warm_members,
 )
 
@@ -211,6 +213,7 @@ def asked(
     secrets_dir: SecretsDir = None,
     provider_hosts: ProviderHosts = "",
     warm: Warm = AUTO,
+    program_modules: ProgramModules = "",
     take_over: TakeOver = False,
     log_level: Verbosity = LogLevel.INFO,
     log_keep_gib: LogKeepGib = LOGS.gib,
@@ -247,6 +250,7 @@ def asked(
         secrets_dir=secrets_dir and secrets_dir.expanduser().resolve(),
         provider_hosts=split_hosts(provider_hosts),
         warm=warm_members(warm),
+        program_modules=split_modules(program_modules),
         gateway_threads=gateway_threads,
         gateway_binary=gateway_binary,
         take_over=take_over,

@@ -27,8 +27,8 @@ _KINDS: Mapping[grpc.StatusCode, type[Unavailable]] = {
 
 
 class HeadClient:
-    """A `HeadLink` and an `AdapterSource` over one gRPC channel, which reconnects by itself. Use as
-    a context manager."""
+    """A `HeadLink`, an `AdapterSource` and a `ProgramSource` over one gRPC channel, which connects
+    again by itself. Use as a context manager."""
 
     def __init__(self, address: str, dialer: Dialer) -> None:
         self._address = address
@@ -61,17 +61,32 @@ class HeadClient:
             async for piece in call:
                 yield piece
         except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.NOT_FOUND:
-                raise NotFound(str(error.details())) from error
-            raise self._unavailable(error) from error
+            raise self._missing(error) from error
         finally:
             call.cancel()
+
+    async def fetch_program(self, digest: str) -> bytes:
+        """The text of a router program. Raises `NotFound`, or as `register` does."""
+        try:
+            reply: nodes_pb2.FetchProgramReply = await self._nodes.FetchProgram(
+                nodes_pb2.FetchProgramRequest(digest=digest),
+                timeout=TIMEOUT_SECONDS,
+                metadata=self._metadata,
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self._missing(error) from error
+        return reply.text
 
     async def _told(self, call: Any, request: Any) -> Any:
         try:
             return await call(request, timeout=TIMEOUT_SECONDS, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise self._unavailable(error) from error
+
+    def _missing(self, error: grpc.aio.AioRpcError) -> NotFound | Unavailable:
+        if error.code() is grpc.StatusCode.NOT_FOUND:
+            return NotFound(str(error.details()))
+        return self._unavailable(error)
 
     def _unavailable(self, error: grpc.aio.AioRpcError) -> Unavailable:
         kind = _KINDS.get(error.code(), Unavailable)

@@ -183,6 +183,8 @@ def node_command(options: ServeOptions) -> list[str]:
     command += ["--adapter-cache-gib", f"{options.adapter_cache_gib:g}"]
     if options.secrets_dir is not None:
         command += ["--secrets-dir", str(options.secrets_dir)]
+    if options.program_modules:
+        command += ["--program-modules", ",".join(options.program_modules)]
     if options.provider_hosts:
         command += ["--provider-hosts", ",".join(options.provider_hosts)]
     if options.warm is not None:

@@ -100,6 +100,7 @@ class ServeOptions:
     secrets_dir: Path | None = None  # of the node agent; None: `secrets` in `data_dir`
     provider_hosts: tuple[str, ...] = ()  # that its replicas may send to; empty: anywhere
     warm: int | None = None  # as `NodeSettings.warm`
+    program_modules: tuple[str, ...] = ()  # as `NodeSettings.program_modules`
     take_over: bool = False  # as `penstock head --take-over`, once
     node_id: str = "local"
     log_level: str = "info"

@@ -1,0 +1,216 @@
+"""One router program's process on a node: started, watched, started again, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.control import log_files
+from penstock.control.errors import LaunchFailed
+from penstock.control.node_agent.program_texts import ProgramTexts
+from penstock.control.router.program import printable
+from penstock.control.supervision.clock import Clock
+from penstock.control.supervision.process import Launcher, Process
+from penstock.control.supervision.restart_policy import OWN_PROCESSES, Ending, StartAgain, after_end
+from penstock.v1 import nodes_pb2
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY: Final = timedelta(milliseconds=20)  # for what a process that starts announces
+START_LIMIT: Final = timedelta(seconds=30)
+END_LIMIT: Final = timedelta(seconds=12)  # longer than a program lets its streams end
+OTHER_TEXT: Final = "this node's Penstock ships another text of it: update it"
+SAYS: Final = "router: error: "
+"""Before its last words, where it cannot start."""
+_LAST_LINES: Final = 200  # of its log, that may say why it ended
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramHome:
+    """Where a node's programs run, and what of the node they may be."""
+
+    announced: Path  # the folder where gateways look
+    logs: Path
+    modules: tuple[str, ...] = ()  # that may be imported
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramNeeds:
+    """What every program's process is kept with."""
+
+    home: ProgramHome
+    texts: ProgramTexts
+    launcher: Launcher
+    clock: Clock
+    changed: Callable[[], None]  # what is told of it has changed
+
+
+class ProgramLife:
+    """A `Life` of one program for one deployment, until `end`."""
+
+    def __init__(
+        self,
+        program: nodes_pb2.RouterProgram,
+        needs: ProgramNeeds,
+        answers: Callable[[ProgramLife], None],
+    ) -> None:
+        self.program = program
+        self.restarts = 0
+        self._last_error = ""  # why its process ended; empty: it did not
+        self._digests: Sequence[str] = ()  # that its process runs
+        self._needs = needs
+        self._answers = answers  # called when it can first be asked, after each start
+        self._process: Process | None = None
+        self._ending = asyncio.Event()
+        self._failures = 0  # in a row
+        self._began = 0.0
+
+    @property
+    def running(self) -> bool:
+        """Whether gateways can ask it."""
+        return self.program.digest in self._digests
+
+    @property
+    def trouble(self) -> str:
+        """In one line; empty: none."""
+        return OTHER_TEXT if self._digests and not self.running else self._last_error
+
+    @property
+    def file(self) -> Path:
+        """Where its process says how it is asked."""
+        return self._needs.home.announced / f"{self.program.deployment_uid}.json"
+
+    @property
+    def log_path(self) -> Path:
+        """Where its output goes."""
+        return self._needs.home.logs / f"program-{self.program.deployment}.log"
+
+    def end(self) -> None:
+        """It is not to run any more; its process takes no streams, and ends with those it has."""
+        self._ending.set()
+        if self._process is not None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """It ends now."""
+        self._ending.set()
+        if self._process is not None:
+            self._process.kill_group()
+            _withdraw(self.file, self._process.pid)
+
+    # ---- the life that `supervise` lives through
+
+    async def start(self) -> Process:
+        """Starts the process. Raises `LaunchFailed`."""
+        argv = await self._command()
+        log_files.begin(self.log_path)
+        self._began = self._needs.clock.monotonic()
+        process = await self._needs.launcher.start(argv, log_path=self.log_path)
+        if self._ending.is_set():  # meanwhile
+            process.terminate()
+        self._process = process
+        return process
+
+    async def accompany(self, process: Process) -> int | None:
+        """Stays with it to its end, which is forced where it does not come."""
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(self._watch(process))
+            exit_code = await process.wait()
+            watching.cancel()
+        process.kill_group()  # what it may have started
+        _withdraw(self.file, process.pid)
+        return exit_code
+
+    async def ended(self, exit_code: int | None, refusal: LaunchFailed | None) -> timedelta | None:
+        """Says why, and how long to wait."""
+        self._process, self._digests = None, ()
+        if self._ending.is_set():
+            return None
+        said = last_words(log_files.tail(self.log_path, _LAST_LINES))
+        self._last_error = printable(str(refusal or said or f"exit code {exit_code}"))
+        self.restarts += refusal is None
+        self._needs.changed()
+        log.warning(
+            "a router program ended: %s",
+            self._last_error,
+            extra={"deployment": self.program.deployment, "exit_code": exit_code},
+        )
+        ran = timedelta(seconds=self._needs.clock.monotonic() - self._began)
+        decision = after_end(OWN_PROCESSES, self._failures, Ending(None, ran))
+        assert isinstance(decision, StartAgain)  # no exit code of a replica
+        self._failures = decision.failures
+        return decision.after
+
+    async def pause(self, duration: timedelta) -> bool:
+        """Waits before the next start."""
+        async with asyncio.TaskGroup() as tasks:
+            slept = tasks.create_task(self._needs.clock.sleep(duration))
+            told = tasks.create_task(self._ending.wait())
+            await asyncio.wait((slept, told), return_when=asyncio.FIRST_COMPLETED)
+            slept.cancel()
+            told.cancel()
+        return not self._ending.is_set()
+
+    # ---- what it does meanwhile
+
+    async def _command(self) -> Sequence[str]:
+        words = [sys.executable, "-P", "-m", "penstock.control.router"]
+        words += ["--announce", str(self.file), "--with-parent", str(os.getpid())]
+        program = self.program
+        if program.module:
+            if program.module not in self._needs.home.modules:
+                raise LaunchFailed(
+                    f"module {program.module} is none of this node's --program-modules"
+                )
+            return [*words, "--module", program.module]
+        if program.name:
+            return words
+        text = await self._needs.texts.file(program.digest)
+        return [*words, "--text", str(text), "--digest", program.digest]
+
+    async def _watch(self, process: Process) -> None:
+        """Notes when it can be asked, and kills it where it does not start, or does not end."""
+        clock, until = self._needs.clock, self._began + START_LIMIT.total_seconds()
+        while not (said := _announced(self.file, process.pid)) and clock.monotonic() < until:
+            await clock.sleep(LOOK_EVERY)
+        if not said:
+            process.kill_group()
+        self._digests, self._last_error = said.get("digests", ()), ""
+        self._needs.changed()
+        self._answers(self)
+        await self._ending.wait()
+        await clock.sleep(END_LIMIT)
+        process.kill_group()
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """Why a process ended, by what it said last; empty: it said nothing."""
+    for at, line in reversed(list(enumerate(lines))):
+        if line.startswith(SAYS):
+            return line.removeprefix(SAYS)
+        if line.startswith("Timeout ("):
+            where = next((each for each in lines[at:] if each.startswith('File "<')), "")
+            return f"it did not yield for two seconds: {where}"
+    return lines[-1] if lines else ""
+
+
+def _announced(file: Path, pid: int) -> Mapping[str, Any]:
+    with suppress(OSError, ValueError, AttributeError):
+        found: Mapping[str, Any] = json.loads(file.read_text())
+        return found if found.get("pid") == pid else {}
+    return {}
+
+
+def _withdraw(file: Path, pid: int) -> None:
+    """Removes what that process announced; what another one has since stays."""
+    if _announced(file, pid):
+        file.unlink(missing_ok=True)

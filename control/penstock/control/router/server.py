@@ -1,0 +1,96 @@
+"""Serves Router on the loopback, and says where, once it can answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from penstock.control.router.asks import Conversation, Programs
+from penstock.v1 import router_pb2, router_pb2_grpc
+
+MOST_FRAME: Final = 64 << 20  # bytes: a prompt's text, where the program sees tokens
+MOST_STREAMS: Final = 256
+OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MOST_FRAME),
+    ("grpc.max_concurrent_streams", MOST_STREAMS),
+    ("grpc.so_reuseport", 0),
+)
+
+
+class RouterService(router_pb2_grpc.RouterServicer):
+    """Router of router.proto, for who shows the token."""
+
+    def __init__(self, programs: Programs, token: str) -> None:
+        self._programs = programs
+        self._authorization = f"Bearer {token}".encode()
+
+    async def Route(self, _: object, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        """One stream of a gateway."""
+        if not self._admits(context):
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "another program's token, or none")
+        # A stream that breaks is an end like any other.
+        with suppress(grpc.aio.BaseError, asyncio.InvalidStateError, ExceptionGroup):
+            async with asyncio.TaskGroup() as tasks:
+                talk = Conversation(self._programs, tasks)
+                answering = tasks.create_task(_answer(talk, context))
+                try:
+                    while isinstance(frame := await context.read(), router_pb2.GatewayFrame):
+                        talk.receive(frame)
+                finally:
+                    talk.close()
+                    answering.cancel()
+
+    def _admits(self, context: grpc.aio.ServicerContext[Any, Any]) -> bool:
+        shown = [
+            value for key, value in context.invocation_metadata() or () if key == "authorization"
+        ]
+        given = shown[0] if len(shown) == 1 else ""
+        given = given.encode() if isinstance(given, str) else given
+        return hmac.compare_digest(given, self._authorization)
+
+
+async def _answer(talk: Conversation, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+    while True:
+        await context.write(await talk.next_frame())
+
+
+async def serve(programs: Programs, token: str) -> tuple[grpc.aio.Server, int]:
+    """Starts to serve at a free port of the loopback."""
+    server = grpc.aio.server(options=OPTIONS)
+    router_pb2_grpc.add_RouterServicer_to_server(  # type: ignore[no-untyped-call]
+        RouterService(programs, token), server
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    return server, port
+
+
+def announce(path: Path, port: int, token: str, digests: Collection[str]) -> None:
+    """Writes where it is asked, and by which token, for gateways of this machine."""
+    scratch = path.with_suffix(f".{os.getpid()}.tmp")
+    told = {
+        "address": f"127.0.0.1:{port}",
+        "token": token,
+        "digests": sorted(digests),
+        "pid": os.getpid(),
+    }
+    scratch.unlink(missing_ok=True)
+    with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(json.dumps(told) + "\n")
+    scratch.replace(path)
+
+
+def withdraw(path: Path, pid: int) -> None:
+    """Removes what that process has announced, unless another one has since."""
+    with suppress(OSError, ValueError, AttributeError):
+        if json.loads(path.read_text()).get("pid") == pid:
+            path.unlink()
