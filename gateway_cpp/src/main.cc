@@ -26,6 +26,7 @@
 #include "http/io_thread.h"
 #include "http/listen_socket.h"
 #include "http/parts.h"
+#include "http/programs.h"
 #include "http/status_thread.h"
 #include "http/tls_keeping.h"
 #include "tls/credentials.h"
@@ -40,7 +41,6 @@ using std::chrono::milliseconds;
 constexpr int kCutShort = 1;  // requests were running at the drain's deadline, or at SIGQUIT
 constexpr int kBadFlags = 2;
 constexpr int kPortTaken = 3;
-constexpr milliseconds kTick{500};
 constexpr milliseconds kSettle{100};
 constexpr milliseconds kDrainTick{10};
 constexpr milliseconds kLastWords{1'000};  // for clients to take the error that ends their answer
@@ -107,6 +107,7 @@ class Gateway {
   dispatch::Dispatchers dispatchers_;
   admission::TenantTable tenants_;
   admission::UsageBook usage_;
+  http::Programs programs_;
   runtime::GatewayState state_;
   http::WaitingRooms waiting_;
   admission::Suspects suspects_;
@@ -145,6 +146,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       log_(clock_, config_.log_level),
       dispatchers_(clock_, {.node = config_.node, .zone = config_.zone}, std::random_device{}()),
       tenants_(without_keys(config_) == WithoutKeys::kRefused),
+      programs_(config_.programs_dir, log_),
       suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
       bodies_(config_.body_budget_bytes, config_.body_share_bytes),
       answers_(config_.body_budget_bytes),
@@ -184,7 +186,9 @@ http::PortParts Gateway::parts() {
                                   .aside = aside_,
                                   .shadow_book = shadows_.book,
                                   .shadow_bytes = shadows_.kept,
-                                  .shadow_sink = shadows_.client};
+                                  .shadow_sink = shadows_.client,
+                                  .program_book = programs_.book,
+                                  .program_directory = programs_.directory};
   return {parts,
           doors_,
           status_doors_,
@@ -291,7 +295,7 @@ void Gateway::turn(milliseconds at_most) {
 }
 
 void Gateway::wait_for_signal() {
-  while (asked_ == 0) turn(kTick);
+  while (asked_ == 0) turn(programs_.look(*routes_.current(), clock_.steady_now()));
 }
 
 void Gateway::stop_accepting() {
@@ -342,6 +346,7 @@ void Gateway::fill_report(v1::GatewayReport& report) {
   control_plane::add_suspects(suspects_.unshown(clock_.wall_now()), report);
   control_plane::add_deployments(metrics_.totals(), report);
   control_plane::add_standings(*routes_.current(), *dispatchers_.current(), report);
+  control_plane::add_programs(*routes_.current(), programs_.facts(clock_.steady_now()), report);
   report.set_instance(instance_);
   control_plane::add_usage(usage_, report);
   control_plane::add_streams(*tenants_.current(), report);

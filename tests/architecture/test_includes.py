@@ -94,6 +94,7 @@ def test_of_http_those_alone_know_the_proxy_who_serve_requests_and_none_for_its_
         ("parts.h", "proxy/parts.h"),  # hands it what it needs
         ("http_reply.h", "proxy/reply.h"),  # is what the proxy answers through
         ("session.h", "proxy/request_flow.h"),  # hands requests to it
+        ("io_thread.h", "proxy/program_links.h"),  # owns those of its thread
         ("io_thread.h", "proxy/request_flow.h"),  # puts the two together
         ("io_thread.h", "proxy/shadow_copies.h"),  # owns those of its thread
         ("io_thread.h", "proxy/shadow_questions.h"),  # likewise

@@ -38,6 +38,7 @@ struct GatewayConfig {
   std::string zone;            // its zone; empty: not told
   std::string id = "gateway";  // one for each gateway of a head: it names the snapshot file
   std::string data_dir;        // keeps the last snapshot; empty: none is kept
+  std::string programs_dir;    // of router programs beside it; empty: none are asked
   std::string cluster_token;   // proves to head and replicas who we are; empty: none is sent
   std::string head_ca;         // PEM of who may vouch for the head; empty: no TLS to it
   unsigned threads = 1;        // I/O threads; default half of the cores: engines need the rest

@@ -77,6 +77,8 @@ class DeploymentMetrics {
   Histogram token_time{kTokenBounds};      // of streams: the mean for each token after the first
   Histogram silence{kSilenceBounds};       // of streams: the longest between two writes
   Histogram duration{kWaitBounds};         // request read to settled
+  Histogram program{kPhaseBounds};         // a router program asked to its decision
+  Histogram engine_call{kPhaseBounds};     // of a router program, begun to answered
   Histogram estimate_error{kRatioBounds};  // |estimated - real| / real, a second standing for 1
 
  private:

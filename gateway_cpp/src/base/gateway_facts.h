@@ -36,6 +36,14 @@ struct ShadowFacts {
   std::vector<std::pair<std::string_view, std::uint64_t>> outcomes = {};
 };
 
+// What came of asking one deployment's router programs, since the start.
+struct ProgramFacts {
+  std::string deployment;
+  std::vector<std::pair<std::string_view, std::uint64_t>> outcomes = {};
+  std::uint64_t moved_tokens = 0;
+  std::uint64_t moved_bytes = 0;
+};
+
 struct GatewayFacts {
   std::uint64_t snapshot_version = 0;
   bool control_connected = false;
@@ -46,6 +54,7 @@ struct GatewayFacts {
   std::vector<DeploymentFacts> deployments = {};
   std::vector<TenantFacts> tenants = {};  // the label of its own is not decided yet
   std::vector<ShadowFacts> shadows = {};
+  std::vector<ProgramFacts> programs = {};
 };
 
 }  // namespace penstock::base

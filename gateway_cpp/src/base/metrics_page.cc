@@ -116,6 +116,11 @@ constexpr std::array kHistograms = {
                     &DeploymentMetrics::silence},
     HistogramColumn{"generation_seconds", "Of whole streams: first byte to last.",
                     &DeploymentMetrics::generation},
+    HistogramColumn{"program_seconds",
+                    "A router program was asked to its answer, engine calls included.",
+                    &DeploymentMetrics::program},
+    HistogramColumn{"engine_call_seconds", "Engine calls of a router program, begun to answered.",
+                    &DeploymentMetrics::engine_call},
     HistogramColumn{"request_duration_seconds", "Request read to settled.",
                     &DeploymentMetrics::duration},
 };
@@ -311,6 +316,25 @@ void add_shadows(Exposition& page, const std::vector<ShadowFacts>& shadows) {
   for (const ShadowFacts& one : shadows) page.sample(label_of(one), one.under_way);
 }
 
+void add_programs(Exposition& page, const std::vector<ProgramFacts>& programs) {
+  page.family("program_asks_total", "counter",
+              "Requests that a router program was asked about, by what came of it.");
+  for (const ProgramFacts& one : programs) {
+    for (const auto& [outcome, count] : one.outcomes) {
+      page.sample(deployment_label(one.deployment) + "," + label("outcome", outcome), count);
+    }
+  }
+  page.family("program_moved_tokens_total", "counter",
+              "Tokens whose KV router programs have moved between engines.");
+  for (const ProgramFacts& one : programs) {
+    page.sample(deployment_label(one.deployment), one.moved_tokens);
+  }
+  page.family("program_moved_bytes_total", "counter", "Bytes of that KV.");
+  for (const ProgramFacts& one : programs) {
+    page.sample(deployment_label(one.deployment), one.moved_bytes);
+  }
+}
+
 void add_facts(Exposition& page, const GatewayFacts& facts) {
   page.family("held_bytes", "gauge", "Bytes held of requests' bodies and of whole answers.");
   page.sample(label("of", "requests"), facts.request_bytes_held);
@@ -343,6 +367,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_tenants(page, facts.tenants);
   add_shards(page, shards);
   add_shadows(page, facts.shadows);
+  add_programs(page, facts.programs);
   add_facts(page, facts);
   return page.take();
 }

@@ -1,5 +1,8 @@
 #include "control_plane/deployment_reports.h"
 
+#include <map>
+#include <string_view>
+
 namespace penstock::control_plane {
 
 void add_deployments(std::span<const base::DeploymentTotals> totals,
@@ -42,6 +45,26 @@ void add_doubts(const dispatch::Dispatcher& dispatcher, penstock::v1::GatewayRep
   }
 }
 
+void add_program_counts(const admission::ProgramRow& row, penstock::v1::ProgramReport& out) {
+  using Outcome = admission::ProgramOutcome;
+  std::map<std::string_view, std::size_t> failures;  // sorted by reason
+  for (std::size_t i = 0; i < row.counts.size(); ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    const bool is_failure = admission::is_fault(outcome) || outcome == Outcome::kNoPlace;
+    if (is_failure && row.counts[i] > 0) failures.emplace(name(outcome), i);
+  }
+  const auto count = [&row](Outcome outcome) {
+    return row.counts[static_cast<std::size_t>(outcome)];
+  };
+  out.set_decided(count(Outcome::kDecided) + count(Outcome::kLeft));
+  for (const auto& [reason, i] : failures) {
+    auto& failure = *out.add_failures();
+    failure.set_reason(std::string(reason));
+    failure.set_count(row.counts[i]);
+    failure.set_last(row.last[i]);
+  }
+}
+
 }  // namespace
 
 void add_standings(const routing::Routes& routes, const dispatch::Dispatchers::ByUid& dispatchers,
@@ -55,6 +78,31 @@ void add_standings(const routing::Routes& routes, const dispatch::Dispatchers::B
     auto& out = report_of(name, report);
     out.set_queued(standing.queued);
     out.set_estimated_wait_ms(static_cast<std::uint32_t>(standing.estimated_wait.count()));
+  }
+}
+
+std::string why_not_asked(const routing::DeploymentRoute& route, const ProgramFacts& facts) {
+  if (!route.program) return {};
+  const std::string& uid = dispatch::key_of(route);
+  const auto seat = facts.directory.find(uid);
+  if (!seat) return "no process of router programs runs beside this gateway";
+  if (!seat->runs(route.program->digest)) return "the process beside this gateway runs another one";
+  const std::string fault = facts.book.row(uid, facts.now).paused_by;
+  return fault.empty() ? fault : "it failed three times in a row, the last time " + fault;
+}
+
+void add_programs(const routing::Routes& routes, const ProgramFacts& facts,
+                  penstock::v1::GatewayReport& report) {
+  for (const auto& [name, route] : routes.deployments()) {
+    if (!route->program) continue;
+    const admission::ProgramRow row = facts.book.row(dispatch::key_of(*route), facts.now);
+    auto& out = *report_of(name, report).mutable_program();
+    out.set_digest(route->program->digest);
+    out.set_unavailable(why_not_asked(*route, facts));
+    out.set_asked(row.asked);
+    out.set_moved_tokens(row.moved_tokens);
+    out.set_moved_bytes(row.moved_bytes);
+    add_program_counts(row, out);
   }
 }
 

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <span>
+#include <string>
 
+#include "admission/program_book.h"
+#include "base/clock.h"
 #include "base/metrics.h"
+#include "control_plane/program_directory.h"
 #include "dispatch/dispatchers.h"
 #include "penstock/v1/routes.pb.h"
 #include "routing/route_table.h"
@@ -17,5 +21,19 @@ void add_deployments(std::span<const base::DeploymentTotals> totals,
 // itself.
 void add_standings(const routing::Routes& routes, const dispatch::Dispatchers::ByUid& dispatchers,
                    penstock::v1::GatewayReport& report);
+
+// What is known of router programs.
+struct ProgramFacts {
+  const ProgramDirectory& directory;
+  const admission::ProgramBook& book;
+  base::SteadyTime now;
+};
+
+// Why a deployment's program is not asked now, for a person; empty: it is, or there is none.
+std::string why_not_asked(const routing::DeploymentRoute& route, const ProgramFacts& facts);
+
+// What came of asking each deployment's program.
+void add_programs(const routing::Routes& routes, const ProgramFacts& facts,
+                  penstock::v1::GatewayReport& report);
 
 }  // namespace penstock::control_plane

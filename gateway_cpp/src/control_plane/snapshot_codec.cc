@@ -78,6 +78,28 @@ routing::Ladder ladder_from(const penstock::v1::Ladder& wire) {
   return ladder;
 }
 
+// A deadline that is not told is the usual one.
+std::optional<routing::Program> program_from(const penstock::v1::DeploymentRoute& wire) {
+  if (!wire.has_program() || wire.program().digest().empty()) return std::nullopt;
+  const auto& told = wire.program();
+  routing::Program program{.digest = told.digest(),
+                           .name = told.name(),
+                           .args = told.args(),
+                           .uses = {told.uses().begin(), told.uses().end()},
+                           .sees_tokens = told.sees_tokens()};
+  if (told.deadline_ms() > 0) program.deadline = milliseconds(told.deadline_ms());
+  if (told.transfer_deadline_ms() > 0) {
+    program.transfer_deadline = milliseconds(told.transfer_deadline_ms());
+  }
+  return program;
+}
+
+// One that a newer head may know is none here.
+routing::Role role_from(std::string_view text) {
+  if (text == "prefill") return routing::Role::kPrefill;
+  return text == "decode" ? routing::Role::kDecode : routing::Role::kNone;
+}
+
 routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wire) {
   routing::DeploymentRoute deployment{
       .name = wire.name(),
@@ -102,7 +124,9 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .budget_resets_at = base::from_unix_ms(wire.budget_resets_at_ms()),
       .budget_tokens = wire.budget_tokens_per_day(),
       .budget_nanousd = wire.budget_nanousd_per_day(),
-      .prices = {wire.prices().input(), wire.prices().output(), wire.prices().cached()}};
+      .prices = {wire.prices().input(), wire.prices().output(), wire.prices().cached()},
+      .shadows = {},
+      .program = program_from(wire)};
   for (const auto& alias : wire.aliases()) deployment.adapters.push_back(alias_from(alias));
   for (const auto& weight : wire.canary()) {
     deployment.canary.push_back({weight.deployment(), weight.permille(), weight.template_digest()});
@@ -144,7 +168,9 @@ routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
           .zone = wire.zone(),
           .own_token = wire.own_token(),
           .wakes = wire.wakes(),
-          .template_digest = wire.template_digest()};
+          .template_digest = wire.template_digest(),
+          .role = role_from(wire.role()),
+          .microserving = wire.microserving()};
 }
 
 }  // namespace

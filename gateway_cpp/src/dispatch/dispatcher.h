@@ -25,6 +25,7 @@
 #include "admission/wait_slack.h"
 #include "base/availability.h"
 #include "base/clock.h"
+#include "dispatch/leg_place.h"
 #include "dispatch/shadow_place.h"
 #include "dispatch/turn.h"
 #include "routing/replica_set.h"
@@ -58,6 +59,19 @@ struct Cost {
 struct Admission {
   std::optional<admission::Refusal> refusal;
   std::chrono::milliseconds estimated_wait{0};  // as it was when it came; 0: it had a place at once
+};
+
+// A replica as a router program is told of it.
+struct Engine {
+  std::shared_ptr<routing::Replica> replica;
+  routing::Role role = routing::Role::kNone;
+  bool moves_kv = false;
+  std::uint32_t running = 0;
+  std::uint32_t waiting = 0;
+  std::uint64_t waiting_tokens = 0;
+  float kv_usage = 0;
+  std::uint32_t places_left = 0;
+  std::uint32_t generating = 0;  // calls of this gateway
 };
 
 class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
@@ -99,6 +113,16 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   bool place_shadow(ShadowPlace& place, const PlaceRequest& ask,
                     std::span<const routing::ReplicaId> excluded, std::shared_ptr<Waker> waker);
 
+  // ---- for router programs
+
+  // Those that run the same template as this one, and that nothing speaks against.
+  std::vector<Engine> engines_like(const routing::Replica& one) const;
+  bool is_sound(const routing::Replica& replica) const;
+  // A place goes to that replica, if it has room.
+  bool move(Place& place, const routing::ReplicaId& to);
+  // None: it has no room.
+  LegPlace place_leg(const routing::ReplicaId& at);
+
   // ---- what becomes of replicas
 
   void report(routing::Replica& replica, const routing::LoadReport& load);
@@ -128,6 +152,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   bool another_is_usable(const routing::ReplicaId& besides);
 
  private:
+  friend class LegPlace;
   friend class Place;
   friend class ShadowPlace;
   friend class Turn;
@@ -169,6 +194,9 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                                std::span<const routing::ReplicaId> excluded, bool patient,
                                Wakers& wakers);
   void leave_to_others(const routing::Replica& replica, Wakers& wakers);
+  std::shared_ptr<routing::Replica> reserve_at(const routing::ReplicaId& id,
+                                               routing::ReplicaSet::What what, Wakers& wakers);
+  void release(LegPlace& place);
   void release(ShadowPlace& place);
   void release(Place& place);
   void leave(Turn& turn);

@@ -25,7 +25,12 @@ IoThread::IoThread(const PortParts& parts, unsigned index, int socket)
              .gateway_id = parts.config.id},
             {.index = index, .threads = parts.config.threads}, parts.all_dispatchers, metrics_,
             parts.log),
-      parts_{parts, metrics_, timers_, parser_, routes_, dispatchers_, pool_, io_.get_executor()},
+      programs_(parts.clock, parts.program_directory, pool_,
+                [this](const auto& seat, auto& owner) {
+                  return upstream::connect_to_program(io_, seat.address, seat.token, owner);
+                }),
+      parts_{parts, metrics_,           timers_,  parser_, routes_, dispatchers_,
+             pool_, io_.get_executor(), programs_},
       pages_(parts_, routes_, dispatchers_, parts.subscription, parts.look_deeply),
       shadows_(parts_),
       questions_(parts_),
@@ -84,6 +89,7 @@ std::chrono::milliseconds IoThread::tick() {
   flow_.look_for_suspects();
   flow_.look_for_ended_keys();
   pool_.tick();
+  programs_.tick();
   if (led_ != nullptr && now >= next_lead_) {
     next_lead_ = now + kLeadInterval;
     led_->advance();

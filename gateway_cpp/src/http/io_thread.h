@@ -18,6 +18,7 @@
 #include "http/session_group.h"
 #include "http/waiting_sessions.h"
 #include "openai/request.h"
+#include "proxy/program_links.h"
 #include "proxy/request_flow.h"
 #include "proxy/shadow_copies.h"
 #include "proxy/shadow_questions.h"
@@ -65,6 +66,7 @@ class IoThread {
   admission::TenantReader tenants_;
   openai::RequestParser parser_;
   upstream::ReplicaPool pool_;
+  proxy::ProgramLinks programs_;
   const proxy::ThreadParts parts_;
   RequestIds ids_;
   StatusPages pages_;

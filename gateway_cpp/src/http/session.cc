@@ -291,7 +291,7 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   if (!reader_.take_body(head, ask.share, ask.body)) {
     unreadable = co_await reader_.body(head, ask.share, ask.body);
   }
-  received_ = services_.clock.steady_now();
+  received_ = ask.received = services_.clock.steady_now();
   if (connection_->gone()) co_return;
   if (unreadable) {
     services_.metrics.bad_requests.add();
@@ -309,10 +309,10 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   ask.traceparent = std::string(head.traceparent);
   if (services_.config.client_addresses) ask.client = connection_->client_address();
   ask.endpoint = found.endpoint;
-  ask.received = received_;
   ask.caller = std::move(*caller_);
   if (!head.priority.empty()) ask.priority = base::priority_named(head.priority);
   ask.session = std::string(head.session);
+  ask.category = std::string(head.category);
   ask.wants_metadata = head.metadata == kIncludeMetadata;
   ask.may_degrade = head.degrade != kNeverDegrade;
   co_await services_.flow->run(ask, reply);

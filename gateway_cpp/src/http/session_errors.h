@@ -14,6 +14,7 @@ namespace penstock::http {
 constexpr std::string_view kIncludeMetadata = "include";
 // What x-penstock-degrade may say.
 constexpr std::string_view kNeverDegrade = "never";
+constexpr size_t kLongestCategory = 64;
 constexpr std::string_view kAllowDegrade = "allow";
 
 base::Error wrong_method(const RequestHead& head, std::string_view allow);

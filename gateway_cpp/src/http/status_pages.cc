@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "base/json_text.h"
+#include "control_plane/deployment_reports.h"
 #include "http/usage_body.h"
 #include "openai/models.h"
 
@@ -77,6 +78,7 @@ using control_plane::DeepAnswer;
 
 // A deployment on the deep page.
 struct DeepEntry {
+  std::string program_fault;  // why its router program is not asked; empty: it is
   const routing::DeploymentRoute& route;
   dispatch::DeploymentStanding standing;
   std::vector<control_plane::DeepTarget> asked;  // its ready replicas, unless a provider answers
@@ -100,8 +102,12 @@ struct DeepEntry {
 
 DeepEntry entry_of(const routing::DeploymentRoute& route,
                    const std::shared_ptr<dispatch::Dispatcher>& dispatcher,
-                   const DeepLook& look_deeply) {
-  DeepEntry entry{.route = route, .standing = {}, .asked = {}, .answers = {}};
+                   const DeepLook& look_deeply, std::string program_fault) {
+  DeepEntry entry{.program_fault = std::move(program_fault),
+                  .route = route,
+                  .standing = {},
+                  .asked = {},
+                  .answers = {}};
   if (!dispatcher) return entry;
   entry.standing = dispatcher->standing();
   if (route.managed) return entry;
@@ -132,12 +138,24 @@ void append_check(std::string& body, const std::string& replica, const DeepAnswe
   body += '}';
 }
 
+// Without it requests go by power_of_two.
+void append_program(std::string& body, const DeepEntry& entry) {
+  body += R"(,"program":{"name":)" + base::json_string(entry.route.program->name);
+  body += R"(,"asked":)";
+  body += entry.program_fault.empty() ? "true" : "false";
+  if (!entry.program_fault.empty())
+    body += R"(,"detail":)" + base::json_string(entry.program_fault);
+  body += '}';
+}
+
 void append_deployment(std::string& body, const DeepEntry& entry, base::SteadyTime now) {
   if (!body.empty()) body += ',';
   body += R"({"id":)" + base::json_string(entry.route.name);
   body += R"(,"status":)" + base::json_string(entry.status());
   body += R"(,"replicas":)" + std::to_string(entry.standing.replicas);
-  body += R"(,"serving":)" + std::to_string(entry.standing.usable) + R"(,"checks":[)";
+  body += R"(,"serving":)" + std::to_string(entry.standing.usable);
+  if (entry.route.program) append_program(body, entry);
+  body += R"(,"checks":[)";
   for (size_t i = 0; i < entry.answers.size(); ++i) {
     if (i > 0) body += ',';
     append_check(body, entry.asked[i].replica_id, entry.answers[i], now);
@@ -217,7 +235,10 @@ PageText StatusPages::deep_health(const admission::Tenant* viewer) const {
   bool well = true;
   for (const auto& [name, route] : routes.deployments()) {
     if (viewer != nullptr && viewer->refuses(name, {})) continue;
-    const auto entry = entry_of(*route, dispatchers_.of(*route), look_deeply_);
+    const auto entry = entry_of(
+        *route, dispatchers_.of(*route), look_deeply_,
+        control_plane::why_not_asked(
+            *route, {parts_.program_directory, parts_.program_book, parts_.clock.steady_now()}));
     well &= entry.is_well();
     if (viewer != nullptr) append_deployment(deployments, entry, parts_.clock.steady_now());
   }
@@ -261,6 +282,21 @@ std::vector<base::ShadowFacts> StatusPages::shadow_facts() const {
   return facts;
 }
 
+std::vector<base::ProgramFacts> StatusPages::program_facts() const {
+  std::vector<base::ProgramFacts> facts;
+  for (const admission::ProgramRow& row : parts_.program_book.rows(parts_.clock.steady_now())) {
+    base::ProgramFacts& one = facts.emplace_back();
+    one.deployment = row.deployment;
+    one.moved_tokens = row.moved_tokens;
+    one.moved_bytes = row.moved_bytes;
+    for (size_t i = 0; i < row.counts.size(); ++i) {
+      if (row.counts[i] == 0) continue;
+      one.outcomes.emplace_back(name(static_cast<admission::ProgramOutcome>(i)), row.counts[i]);
+    }
+  }
+  return facts;
+}
+
 PageText StatusPages::metrics() const {
   base::GatewayFacts facts;
   const auto routes = routes_.read();
@@ -271,6 +307,7 @@ PageText StatusPages::metrics() const {
   facts.answer_bytes_held = parts_.answers.held();
   facts.shadow_bytes_held = parts_.shadow_bytes.held();
   facts.shadows = shadow_facts();
+  facts.programs = program_facts();
   facts.deployments.reserve(routes->deployments().size());
   for (const auto& [name, route] : routes->deployments()) {
     facts.deployments.push_back(facts_of(*route));

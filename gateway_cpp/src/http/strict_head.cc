@@ -121,7 +121,7 @@ class HeadReader {
   }
 
   Fault note(std::string_view name, std::string_view value) {
-    static constexpr std::array<Kept, 14> kKept = {{
+    static constexpr std::array<Kept, 15> kKept = {{
         {"content-type", &RequestHead::content_type, Times::kOnce},
         {"content-encoding", &RequestHead::content_encoding, Times::kOnce},
         {"origin", &RequestHead::origin, Times::kOnce},
@@ -134,6 +134,7 @@ class HeadReader {
         {"api-key", &RequestHead::api_key, Times::kOnce},
         {"x-penstock-priority", &RequestHead::priority, Times::kOnce},
         {"x-penstock-session", &RequestHead::session, Times::kOnce},
+        {"x-penstock-category", &RequestHead::category, Times::kOnce},
         {"x-penstock-metadata", &RequestHead::metadata, Times::kOnce},
         {"x-penstock-degrade", &RequestHead::degrade, Times::kOnce},
     }};

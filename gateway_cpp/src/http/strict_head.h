@@ -36,6 +36,7 @@ struct RequestHead {
   std::string_view api_key;
   std::string_view priority;  // x-penstock-priority
   std::string_view session;   // x-penstock-session
+  std::string_view category;  // x-penstock-category
   std::string_view metadata;  // x-penstock-metadata
   std::string_view degrade;   // x-penstock-degrade
 

@@ -50,6 +50,8 @@ void add_facts(AnswerHead& head, std::string backend_version, const upstream::He
   add_if_told(head, "x-penstock-model-version", told.model_version);
   if (told.prompt_tokens == 0) return;
   head.headers.push_back({"x-penstock-prefix-hit", std::to_string(told.cached_tokens)});
+  if (told.kv_moved_tokens == 0) return;
+  head.headers.push_back({"x-penstock-kv-moved", std::to_string(told.kv_moved_tokens)});
 }
 
 // Model and adapter, with their versions. A replica that does not tell its model has the route's.

@@ -56,6 +56,7 @@ void RequestFlow::enter(Exchange& x, Way way, Elsewhere to) {
 // Gives back all that it has of the deployment that could not answer it: `why`.
 void RequestFlow::leave(Exchange& x, const base::Error& why) {
   x.attempts.leave();
+  x.program.reset();
   x.at.account->leave_budget();
   x.at.leave_unused();
   x.danger.leave();

@@ -68,6 +68,10 @@ class Destination {
     has_.advance(place_ ? Has::kPlace : Has::kNothing);
     return has_place();
   }
+  // It is at that replica from now on, if there is room.
+  bool move_place(const routing::ReplicaId& to) {
+    return to == replica()->id() || dispatcher->move(place_, to);
+  }
   // It goes with a call.
   dispatch::Place give_place() {
     has_.advance(Has::kNothing);

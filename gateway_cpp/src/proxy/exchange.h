@@ -86,6 +86,12 @@ struct Danger {
   }
 };
 
+class ProgramRoute;
+
+struct EndRoute {
+  void operator()(ProgramRoute* route) const;
+};
+
 // Destroyed in reverse order: the call is cancelled before the timers go, and the settlement, which
 // counts it, comes last, with what it still looks at.
 struct Exchange {
@@ -130,6 +136,10 @@ struct Exchange {
   // For its turn, where it has to wait for one.
   std::shared_ptr<dispatch::Waker> make_waker() {
     if (!waker) waker = std::make_shared<WakeUp>(parts.io, reply.signal());
+    return waker;
+  }
+  std::shared_ptr<runtime::WakeUp> program_waker() {
+    make_waker();
     return waker;
   }
   // Why it goes no further.
@@ -196,6 +206,7 @@ struct Exchange {
   Keyed key;
   Danger danger;
   runtime::TimerWheel::Timer queue_deadline;
+  std::unique_ptr<ProgramRoute, EndRoute> program;  // null: none was asked
 
   // What each event of a stream looks at lies together.
   runtime::TimerWheel::Timer heartbeat;

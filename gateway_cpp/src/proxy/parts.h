@@ -2,6 +2,7 @@
 // here. All of it outlives whoever is given it.
 #pragma once
 
+#include "admission/program_book.h"
 #include "admission/shadow_book.h"
 #include "admission/suspects.h"
 #include "admission/tenants.h"
@@ -10,6 +11,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "control_plane/program_directory.h"
 #include "control_plane/shadow_sink.h"
 #include "dispatch/dispatchers.h"
 #include "openai/request.h"
@@ -22,6 +24,8 @@
 #include "upstream/upstream.h"
 
 namespace penstock::proxy {
+
+class ProgramLinks;
 
 // Built by main; any thread.
 struct GatewayParts {
@@ -41,6 +45,8 @@ struct GatewayParts {
   admission::ShadowBook& shadow_book;
   runtime::BodyBudget& shadow_bytes;  // of bodies and answers that are kept
   control_plane::ShadowSink& shadow_sink;
+  admission::ProgramBook& program_book;
+  const control_plane::ProgramDirectory& program_directory;
 };
 
 // Built by its I/O thread, and used by that one only.
@@ -52,6 +58,7 @@ struct ThreadParts : GatewayParts {
   dispatch::DispatchReader& dispatchers;
   upstream::Upstream& upstream;
   runtime::Executor io;
+  ProgramLinks& programs;  // router programs beside the gateway
 };
 
 }  // namespace penstock::proxy

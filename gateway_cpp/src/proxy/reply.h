@@ -39,6 +39,7 @@ struct Ask {
   admission::Caller caller;
   std::optional<base::Priority> priority;  // that it names
   std::string session;                     // x-penstock-session; empty: none
+  std::string category;                    // x-penstock-category, for router programs; empty: none
   bool wants_metadata = false;             // x-penstock-metadata: include
   bool may_degrade = true;                 // not x-penstock-degrade: never
 };

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "proxy/exchange.h"
+#include "proxy/program_route.h"
 
 namespace penstock::proxy {
 
@@ -98,6 +99,7 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
     } else if (!over) {
       over = co_await select(x);
     }
+    if (!over && x.at.route.deployment->program && asks_program(x)) over = co_await ask_program(x);
     if (!over && x.opening.look_again) over = co_await look_at_waiting(x);
     if (over || !x.at.has_place()) note_waited(x, parts_.clock.steady_now());
     if (over) co_return over;
@@ -108,7 +110,10 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
     over = co_await first_news(x);
     if (over) co_return over;
     if (!x.attempts.is_under_way()) continue;  // it was called back
-    if (!x.attempts.call().failed()) co_return std::nullopt;
+    if (!x.attempts.call().failed()) {
+      if (x.program) x.program->was_scheduled();
+      co_return std::nullopt;
+    }
     const Next next = co_await note_failure(x);
     x.attempts.close(failure_error(x));
     if (next == Next::kGiveUp) co_return no_replica_left(x);
@@ -140,9 +145,11 @@ void RequestFlow::send(Exchange& x) {
   x.attempts.sent_to(target);
   x.record().replica = target.id;
   x.record().attempts = x.attempts.failover().attempts();
-  auto call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
-                                   call_request(x), x.reply.signal(),
-                                   x.large ? LargeBody::bytes_of(x.large) : nullptr);
+  auto request = call_request(x);
+  if (x.program) request.kv = x.program->take_kv(target.id);
+  auto call =
+      parts_.upstream.open({target.id, target.address, target.replica->own_token()}, request,
+                           x.reply.signal(), x.large ? LargeBody::bytes_of(x.large) : nullptr);
   call->hold({.place = x.at.give_place(), .payer = x.at.account, .seen = {}});
   x.attempts.begin(std::move(target), std::move(call));
 }

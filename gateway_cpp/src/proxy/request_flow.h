@@ -24,11 +24,17 @@
 #include "runtime/timer_wheel.h"
 #include "upstream/call.h"
 
+namespace penstock::v1 {
+class RouteAsk;
+}  // namespace penstock::v1
+
 namespace penstock::proxy {
 
 struct Exchange;
 class HeldAnswer;
+class ProgramRoute;
 class ShadowCopies;
+struct EngineErrand;
 
 class RequestFlow {
  public:
@@ -97,6 +103,14 @@ class RequestFlow {
   static base::MaybeError take_place(Exchange& x);
   base::MaybeError queue_deadline_error(Exchange& x);
   base::MaybeError no_replica_left(Exchange& x);
+
+  // What a router program says of it: ask_program.cc
+  static bool asks_program(const Exchange& x);
+  static v1::RouteAsk route_ask(const Exchange& x, const EngineErrand& errand,
+                                std::chrono::milliseconds within);
+  std::unique_ptr<ProgramRoute> question_for(Exchange& x);
+  Awaitable<base::MaybeError> ask_program(Exchange& x);
+  static void follow_program(Exchange& x);
 
   // Down the ladder of a deployment that cannot answer: degrade.cc
   bool begin_descent(Exchange& x, const base::Error& no);

@@ -149,10 +149,18 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
   const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
-  const std::array degraded = {base::Field("left", record.left),
-                               base::Field("degraded", record.degraded),
-                               base::Field("rung", record.rung), base::Field("asked", record.asked),
-                               base::Field("trimmed", record.trimmed)};
+  const std::array more = {
+      base::Field("left", record.left),       base::Field("degraded", record.degraded),
+      base::Field("rung", record.rung),       base::Field("asked", record.asked),
+      base::Field("trimmed", record.trimmed), base::Field("program", record.program),
+      base::Field("legs", record.legs)};
+  constexpr size_t kOfProgram = 2;
+  const bool has_moved = !record.degraded.empty() || !record.left.empty();
+  base::MoreFields told;
+  if (has_moved) told = base::MoreFields(more).first(more.size() - kOfProgram);
+  if (!record.program.empty()) {
+    told = has_moved ? base::MoreFields(more) : base::MoreFields(more).last(kOfProgram);
+  }
   log_.info("request settled",
             {{"request_id", record.request_id},
              {"client_request_id", record.client_request_id},
@@ -186,8 +194,7 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
              {"open_ms", phase(base::Phase::kOpen)},
              {"stream_ms", phase(base::Phase::kStream)},
              {"settle_ms", phase(base::Phase::kSettle)}},
-            record.degraded.empty() && record.left.empty() ? base::MoreFields()
-                                                           : base::MoreFields(degraded));
+            told);
 }
 
 }  // namespace penstock::proxy

@@ -38,9 +38,11 @@ struct RequestRecord {
   std::string_view degraded;           // why it is not what was asked for, static; empty: it is
   std::string rung;                    // that the answer is owed to: "trim", "fallback:mini-2"
   std::string asked;                   // the deployment that was asked for, where it is degraded
-  std::string left;       // who could not answer it, and why: "next=engine_error"; empty: none
-  std::string trimmed;    // "messages=3, tokens=812", left out of the prompt; empty: nothing
-  unsigned status = 499;  // what the client saw; 499: it left before
+  std::string left;          // who could not answer it, and why: "next=engine_error"; empty: none
+  std::string trimmed;       // "messages=3, tokens=812", left out of the prompt; empty: nothing
+  std::string_view program;  // what came of its router program, static; empty: none was asked
+  std::string legs;          // that the program had engines do, each with what came of it
+  unsigned status = 499;     // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
   unsigned attempts = 0;
   uint32_t prompt_tokens = 0;

@@ -17,7 +17,8 @@ void Progress::report(const LoadReport& load, base::SteadyTime now) {
   const std::uint64_t made = load.tokens + load.prompt_tokens + load.steps;
   const bool had_work = has_work();
   if (made != made_) unmoved_ = 0;
-  if (made != made_ || !had_work || !reported_) since_ = now;
+  const bool moves_kv = load.transfers > 0;
+  if (made != made_ || moves_kv || !had_work || !reported_) since_ = now;
   made_ = made;
   engine_ = std::uint64_t{load.running} + load.waiting;
   reported_ = true;

@@ -36,7 +36,14 @@ bool Replica::has_room(const Limits& limits) const {
                     .engine_full = engine_full});
 }
 
-Standing Replica::stands(const Limits& limits, base::SteadyTime now) const {
+std::uint32_t Replica::places_left() const {
+  if (!standing_.open) return 0;
+  if (limit_ == 0) return kUsualPlaces;
+  const std::uint64_t taken = std::uint64_t{own_} + elsewhere_;
+  return taken < limit_ ? static_cast<std::uint32_t>(limit_ - taken) : 0;
+}
+
+Standing Replica::stands(const Limits& limits, base::SteadyTime now, bool decodes) const {
   Standing is;
   if (!listed_) return is;
   is.ready = route_.state == ReplicaState::kReady && reported_.serving;
@@ -44,6 +51,7 @@ Standing Replica::stands(const Limits& limits, base::SteadyTime now) const {
   is.sound = is.ready && !suspected_ && breaker_.state() == Breaker::State::kClosed;
   is.pressured =
       is.ready && limits.kv_pressure > 0 && (preempts_ || reported_.kv_usage > limits.kv_pressure);
+  is.decoder = is.sound && route_.role == Role::kDecode;
   is.slotted = is.ready && reported_.adapter_slots > 0;
   is.load = own_ + elsewhere_;
   const std::uint32_t limit = limit_by(limits);
@@ -52,7 +60,9 @@ Standing Replica::stands(const Limits& limits, base::SteadyTime now) const {
   const double calls = is.load + 1 + waiting / (waiting + kHalfACall);
   is.score = calls * double{SlowStart::kFull} / (places * slow_start_.tenths());
   if (is.ready && !is.pressured && has_room(limits)) {
-    is.callable = is.sound || (!suspected_ && breaker_.may_probe(now));
+    is.open = is.sound || (!suspected_ && breaker_.may_probe(now));
+    is.kept = is.open && decodes && is_prefill();
+    is.callable = is.open && !is.kept;
     is.spare = !is.sound;
     is.adapting = is.callable && takes_adapters();
   }

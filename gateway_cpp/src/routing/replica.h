@@ -23,7 +23,10 @@ struct Standing {
   bool ready = false;      // by the routes and by its own word
   bool sound = false;      // ready, and nothing speaks against it
   bool pressured = false;  // ready, with too much KV in use
-  bool callable = false;   // may be chosen: sound or to be probed, with room
+  bool open = false;       // sound or to be probed, with room
+  bool callable = false;   // may be chosen: open, and not kept for the prefill of others
+  bool kept = false;       // open, and kept for that: for when no other one is left
+  bool decoder = false;    // sound, and there to decode
   bool spare = false;      // doubted, with room: for when nobody is sound
   bool adapting = false;   // callable, and takes adapters
   bool slotted = false;    // ready, and reports slots for adapters
@@ -64,6 +67,11 @@ class Replica {
   Nearness nearness() const { return nearness_; }
   // It and this gateway are in one zone, which both name.
   bool in_zone() const { return in_zone_; }
+  bool is_prefill() const { return route_.role == Role::kPrefill; }
+  // Calls that it would take now, as far as this gateway knows.
+  std::uint32_t places_left() const;
+  // Of our calls, those that generate.
+  std::uint32_t generating() const { return own_ - legs_; }
   bool holds(std::string_view adapter) const;
   // As far as is known: before its first report any does.
   bool takes_adapters() const { return !has_reported_ || reported_.adapter_slots > 0; }
@@ -80,8 +88,8 @@ class Replica {
   friend class ReplicaSet;
   friend class ReplicaList;
 
-  // What its state means under these limits now.
-  Standing stands(const Limits& limits, base::SteadyTime now) const;
+  // What its state means under these limits now. `decodes`: others are there to decode.
+  Standing stands(const Limits& limits, base::SteadyTime now, bool decodes) const;
   bool has_room(const Limits& limits) const;
   std::uint32_t limit_by(const Limits& limits) const;
 
@@ -94,13 +102,14 @@ class Replica {
   std::uint32_t revision_ = 0;
   bool listed_ = false;  // in the set
   std::size_t member_at_ = 0;
-  std::size_t pool_at_[3] = {SIZE_MAX, SIZE_MAX, SIZE_MAX};  // in the set's pools
+  std::size_t pool_at_[4] = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX};  // in the set's pools
   Nearness nearness_ = Nearness::kElsewhere;
   bool in_zone_ = false;
   std::uint32_t limit_ = 0;
   Standing standing_ = {};
 
   std::uint32_t own_ = 0;        // our calls under way
+  std::uint32_t legs_ = 0;       // of these, that move KV
   std::uint32_t unseen_ = 0;     // sent since the newest report
   std::uint32_t elsewhere_ = 0;  // other gateways' calls
   bool has_reported_ = false;

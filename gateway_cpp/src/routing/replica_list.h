@@ -11,7 +11,7 @@ namespace penstock::routing {
 
 class ReplicaList {
  public:
-  enum class Slot : std::uint8_t { kCallable, kSpare, kAdapting };
+  enum class Slot : std::uint8_t { kCallable, kSpare, kAdapting, kKept };
   explicit ReplicaList(Slot slot) : slot_(static_cast<std::size_t>(slot)) {}
 
   std::size_t size() const { return replicas_.size(); }

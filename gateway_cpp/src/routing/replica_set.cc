@@ -28,12 +28,30 @@ std::shared_ptr<Replica> ReplicaSet::reserve(const Traits& traits, base::SteadyT
   Replica* chosen = choose(traits);
   if (chosen == nullptr) return nullptr;
   if (revisions_.matter()) revisions_.remember(traits.session, chosen->revision());
-  ++chosen->own_;
-  ++chosen->unseen_;
-  chosen->progress_.sent(now);
-  chosen->breaker_.sent(now);
-  touch(*chosen, now);
-  return members_[chosen->member_at_];
+  return take(*chosen, now);
+}
+
+std::shared_ptr<Replica> ReplicaSet::take(Replica& chosen, base::SteadyTime now) {
+  ++chosen.own_;
+  ++chosen.unseen_;
+  chosen.progress_.sent(now);
+  chosen.breaker_.sent(now);
+  touch(chosen, now);
+  return members_[chosen.member_at_];
+}
+
+std::shared_ptr<Replica> ReplicaSet::reserve_at(const ReplicaId& id, What what,
+                                                base::SteadyTime now) {
+  wake(now);
+  const auto known = by_id_.find(id.value);
+  if (known == by_id_.end() || !known->second->standing().open) return nullptr;
+  known->second->legs_ += what == What::kLeg ? 1 : 0;
+  return take(*known->second, now);
+}
+
+void ReplicaSet::release_leg(Replica& replica, base::SteadyTime now) {
+  if (replica.legs_ > 0) --replica.legs_;
+  release(replica, now);
 }
 
 Replica* ReplicaSet::choose(const Traits& traits) {
@@ -66,8 +84,17 @@ Replica* ReplicaSet::choose_among(const Traits& traits, const Candidates::Filter
   const Candidates candidates(callable_, preferences_, totals_, traits, filter, random_);
   if (!any_sound) return better_of_two(spare_, candidates);
   const bool mixed = adapting_.size() > 0 && adapting_.size() < callable_.size();
-  return mixed && !traits.adapter.empty() ? choose_adapting(candidates)
-                                          : policy_->choose(candidates);
+  Replica* chosen =
+      mixed && !traits.adapter.empty() ? choose_adapting(candidates) : policy_->choose(candidates);
+  if (chosen != nullptr || kept_.size() == 0 || !all_decoders_are_excluded(filter)) return chosen;
+  return better_of_two(kept_, candidates);
+}
+
+// One that is full is waited for, as long as there is one.
+bool ReplicaSet::all_decoders_are_excluded(const Candidates::Filter& filter) const {
+  const auto excluded = std::ranges::count_if(
+      filter.excluded, [](const Replica* replica) { return replica->standing().decoder; });
+  return decoders_ == static_cast<std::uint32_t>(excluded);
 }
 
 // Some of those that may be called take no adapters, which no policy knows of.
@@ -184,10 +211,10 @@ void ReplicaSet::touch(Replica& replica, base::SteadyTime now) {
 void ReplicaSet::settle(Replica& replica, base::SteadyTime now) {
   replica.limit_ = replica.limit_by(limits_);
   const Standing was = replica.standing_;
-  Standing is = replica.stands(limits_, now);
+  Standing is = replica.stands(limits_, now, decoders_ > 0);
   if (is.ready && !was.ready && followed_) {
     replica.slow_start_.begin(now);
-    is = replica.stands(limits_, now);
+    is = replica.stands(limits_, now, decoders_ > 0);
   }
   if (is == was) return;
   replica.standing_ = is;
@@ -202,7 +229,19 @@ void ReplicaSet::settle(Replica& replica, base::SteadyTime now) {
   callable_.set(replica, is.callable);
   spare_.set(replica, is.spare);
   adapting_.set(replica, is.adapting);
+  kept_.set(replica, is.kept);
   policy_->update(replica);
+  if (is.decoder != was.decoder) count_decoder(is.decoder ? 1 : -1, now);
+}
+
+// With the last one that decodes, those that prefill take what there is; with the first, no more.
+void ReplicaSet::count_decoder(int more, base::SteadyTime now) {
+  const bool had_any = decoders_ > 0;
+  decoders_ += more;
+  if ((decoders_ > 0) == had_any) return;
+  for (const auto& member : members_) {
+    if (member->is_prefill()) touch(*member, now);
+  }
 }
 
 void ReplicaSet::schedule(Replica& replica, base::SteadyTime now) {

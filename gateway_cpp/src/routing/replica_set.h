@@ -41,6 +41,12 @@ class ReplicaSet {
   // Chooses a replica and counts one call on it; null: nobody has room for it, or none of the
   // revision that it can wait for.
   std::shared_ptr<Replica> reserve(const Traits& traits, base::SteadyTime now);
+  // Counts one call on this one: null: it is not in the set, or has no room. What moves KV is no
+  // answer to wait for.
+  enum class What : std::uint8_t { kAnswer, kLeg };
+  std::shared_ptr<Replica> reserve_at(const ReplicaId& id, What what, base::SteadyTime now);
+  // Likewise, as the leg ends.
+  void release_leg(Replica& replica, base::SteadyTime now);
   // The call has ended. Exactly once for each reserve(), also after the replica left the set.
   void release(Replica& replica, base::SteadyTime now);
 
@@ -90,6 +96,8 @@ class ReplicaSet {
   Replica* choose_of_revision(const Traits& traits, Candidates::Filter& filter);
   Replica* choose_among(const Traits& traits, const Candidates::Filter& filter);
   Replica* choose_adapting(const Candidates& candidates);
+  bool all_decoders_are_excluded(const Candidates::Filter& filter) const;
+  std::shared_ptr<Replica> take(Replica& chosen, base::SteadyTime now);
   std::vector<const Replica*> resolve(std::span<const ReplicaId> ids) const;
   std::uint32_t with_room() const;
   bool another_is_sound(const Replica& besides) const;
@@ -97,6 +105,7 @@ class ReplicaSet {
   // What time and events mean for the replica: suspicion, standing, sums, pools, the next wake.
   void touch(Replica& replica, base::SteadyTime now);
   void settle(Replica& replica, base::SteadyTime now);
+  void count_decoder(int more, base::SteadyTime now);
   void schedule(Replica& replica, base::SteadyTime now);
   void wake(base::SteadyTime now);
   void note_ejection(std::string_view reason);
@@ -116,10 +125,12 @@ class ReplicaSet {
   ReplicaList callable_{ReplicaList::Slot::kCallable};
   ReplicaList spare_{ReplicaList::Slot::kSpare};
   ReplicaList adapting_{ReplicaList::Slot::kAdapting};
+  ReplicaList kept_{ReplicaList::Slot::kKept};
   Preferences preferences_;
   Revisions revisions_;
   Counts counts_;
-  std::uint32_t slotted_ = 0;  // that report slots for adapters, of the ready ones
+  std::uint32_t decoders_ = 0;  // sound replicas whose role is to decode
+  std::uint32_t slotted_ = 0;   // that report slots for adapters, of the ready ones
   Candidates::Totals totals_;
   std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
   Ejections ejections_{};

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,18 @@ struct ShadowRule {
   bool operator==(const ShadowRule&) const = default;
 };
 
+// Who is asked where a deployment's requests go, where its policy is `program`.
+struct Program {
+  std::string digest;                      // of what runs
+  std::string name = {};                   // for people
+  std::string args = {};                   // JSON object
+  std::vector<std::string> uses = {};      // engine calls that it may make: "prep_recv"
+  bool sees_tokens = false;                // it is given token ids and text
+  std::chrono::milliseconds deadline{20};  // of its own time for a decision
+  std::chrono::milliseconds transfer_deadline{10'000};  // of each engine call
+  bool operator==(const Program&) const = default;
+};
+
 struct DeploymentRoute {
   std::string name;                 // "model" in requests
   std::string model;                // what the engine loaded
@@ -140,8 +153,12 @@ struct DeploymentRoute {
   std::uint64_t budget_nanousd = 0;      // likewise; billionths of a US dollar
   Prices prices = {};  // where it is managed its replicas reckon, and this is an estimate
   std::vector<ShadowRule> shadows = {};  // of which it is the primary
+  std::optional<Program> program = {};   // nothing: its policy is another
   bool operator==(const DeploymentRoute&) const = default;
 };
+
+// What a replica is there for, of a deployment whose program has use for that.
+enum class Role : std::uint8_t { kNone, kPrefill, kDecode };
 
 enum class ReplicaState : std::uint8_t { kStarting, kReady, kDraining };
 
@@ -158,6 +175,8 @@ struct ReplicaRoute {
   bool own_token = false;             // it asks its callers for a token of its own
   std::uint32_t wakes = 0;            // of its process: after each its prefix cache is empty
   std::string template_digest = {};   // of what it runs; empty: not known
+  Role role = Role::kNone;
+  bool microserving = false;  // it moves KV
   bool operator==(const ReplicaRoute&) const = default;
 };
 

@@ -45,6 +45,7 @@ struct LoadReport {
   std::uint64_t prompt_tokens = 0;         // computed since its start
   std::uint64_t steps = 0;                 // finished since its start
   std::uint64_t preemptions = 0;           // since its start
+  std::uint32_t transfers = 0;             // of KV under way: work that makes no tokens
   std::vector<std::string> adapters = {};  // loaded, "name@version"
   std::uint32_t adapter_slots = 0;         // adapters that it can hold at once; 0: it takes none
   std::string config_hash = {};  // of two that are equal, one may continue the other's streams

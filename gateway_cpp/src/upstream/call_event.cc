@@ -10,6 +10,7 @@ Head head_of(const v1::Head& told) {
           .cached_tokens = told.cached_tokens(),
           .trimmed_messages = told.trimmed_messages(),
           .trimmed_tokens = told.trimmed_tokens(),
+          .kv_moved_tokens = told.kv_moved_tokens(),
           .content_type = told.content_type(),
           .model_version = told.model_version(),
           .model = told.model()};

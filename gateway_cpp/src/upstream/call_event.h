@@ -31,6 +31,7 @@ struct Head {
   uint32_t cached_tokens = 0;
   uint32_t trimmed_messages = 0;
   uint32_t trimmed_tokens = 0;
+  uint32_t kv_moved_tokens = 0;
   std::string content_type;
   std::string model_version;
   std::string model;

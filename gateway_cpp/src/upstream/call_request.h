@@ -6,6 +6,13 @@
 
 namespace penstock::upstream {
 
+// As v1::KvHint.
+struct KvHint {
+  std::string_view seq_id{};
+  uint32_t begin = 0;
+  uint32_t moved_tokens = 0;
+};
+
 // As the fields of v1::CallRequest, which says what they mean; what is empty, 0 or false is not
 // said. All texts but the body have to be UTF-8.
 struct CallRequest {
@@ -28,6 +35,7 @@ struct CallRequest {
   uint64_t input_price = 0;
   uint64_t output_price = 0;
   uint64_t cached_price = 0;
+  const KvHint* kv = nullptr;  // null: nothing was moved for it
 };
 
 }  // namespace penstock::upstream

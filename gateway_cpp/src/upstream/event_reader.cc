@@ -29,6 +29,8 @@ bool read_head(std::string_view bytes, Head& head) {
         return fields.number(head.trimmed_messages);
       case number_field(v1::Head::kTrimmedTokensFieldNumber):
         return fields.number(head.trimmed_tokens);
+      case number_field(v1::Head::kKvMovedTokensFieldNumber):
+        return fields.number(head.kv_moved_tokens);
       default:
         return false;
     }

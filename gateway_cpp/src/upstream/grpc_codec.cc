@@ -16,7 +16,6 @@ namespace {
 // another.
 constexpr int32_t kWindowBytes = 16 * 1024 * 1024;
 constexpr uint32_t kFrameBytes = 1024 * 1024;
-constexpr size_t kMostMessageBytes = 256UL * 1024 * 1024;
 constexpr size_t kKeptOutboxBytes = 64UL * 1024;
 constexpr size_t kShownBytes = 300;  // of what a peer says for people
 
@@ -41,7 +40,9 @@ struct GrpcCodec::Callbacks {
                      const uint8_t* data, size_t size, void* user) {
     auto& codec = *static_cast<GrpcCodec*>(user);
     const std::string_view bytes = text_of(data, size);
-    if (codec.over_ || codec.reader_.feed(bytes, kMostMessageBytes, codec.on_message_)) return 0;
+    if (codec.over_ || codec.reader_.feed(bytes, codec.most_message_bytes_, codec.on_message_)) {
+      return 0;
+    }
     codec.end("a message came that makes no sense");
     return NGHTTP2_ERR_CALLBACK_FAILURE;
   }
@@ -89,7 +90,7 @@ struct GrpcCodec::Callbacks {
 void GrpcCodec::Close::operator()(nghttp2_session* session) const { nghttp2_session_del(session); }
 
 GrpcCodec::GrpcCodec(const CallTarget& target, OnMessage on_message)
-    : on_message_(std::move(on_message)) {
+    : on_message_(std::move(on_message)), most_message_bytes_(target.most_message_bytes) {
   nghttp2_session_callbacks* callbacks = nullptr;
   if (nghttp2_session_callbacks_new(&callbacks) != 0) throw std::bad_alloc();
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, &Callbacks::on_data);

@@ -25,6 +25,7 @@ struct CallTarget {
   std::string authority;  // host:port
   std::string path;       // "/package.Service/Method"
   std::string token;      // sent as "authorization: Bearer <token>"; empty: none is sent
+  size_t most_message_bytes = 256UL * 1024 * 1024;  // one that is larger makes no sense
 };
 
 // How the peer ended a call, or will.
@@ -102,7 +103,8 @@ class GrpcCodec {
   void end(std::string why, PeerWord word = PeerWord::kNone);
   std::string status_text() const;
 
-  OnMessage on_message_;
+  const OnMessage on_message_;
+  const size_t most_message_bytes_;
   std::unique_ptr<nghttp2_session, Close> http2_;
   MessageReader reader_;
   std::string outbox_;      // messages with their prefixes, without their tails

@@ -33,6 +33,7 @@ routing::LoadReport report_of(const v1::Load& load) {
           .prompt_tokens = load.prompt_tokens(),
           .steps = load.steps(),
           .preemptions = load.preemptions(),
+          .transfers = calls_of(load.transfers()),
           .adapters = {load.adapters().begin(), load.adapters().end()},
           .adapter_slots = calls_of(load.adapter_slots()),
           .config_hash = load.config_hash()};

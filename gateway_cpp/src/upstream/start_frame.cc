@@ -20,7 +20,7 @@ constexpr uint32_t tag_of(int field, uint32_t kind) {
   return static_cast<uint32_t>(field) << 3U | kind;
 }
 
-size_t size_of(int field, uint64_t number) {
+size_t size_of_field(int field, uint64_t number) {
   return CodedOutputStream::VarintSize32(tag_of(field, kNumber)) +
          CodedOutputStream::VarintSize64(number);
 }
@@ -30,14 +30,31 @@ uint8_t* write(int field, uint32_t kind, uint64_t number, uint8_t* to) {
   return CodedOutputStream::WriteVarint64ToArray(number, to);
 }
 
+template <class Visitor>
+void each_field(const KvHint& kv, Visitor& visitor) {
+  visitor.text(v1::KvHint::kSeqIdFieldNumber, kv.seq_id);
+  visitor.number(v1::KvHint::kBeginFieldNumber, kv.begin);
+  visitor.number(v1::KvHint::kMovedTokensFieldNumber, kv.moved_tokens);
+}
+
 // What the fields take that say something.
 class Size {
  public:
   void text(int field, std::string_view text) {
-    if (!text.empty()) bytes_ += size_of(field, text.size()) + text.size();
+    if (!text.empty()) bytes_ += size_of_field(field, text.size()) + text.size();
   }
   void number(int field, uint64_t number) {
-    if (number != 0) bytes_ += size_of(field, number);
+    if (number != 0) bytes_ += size_of_field(field, number);
+  }
+  void message(int field, const KvHint* kv) {
+    if (kv == nullptr) return;
+    const size_t inner = size_of(*kv);
+    bytes_ += size_of_field(field, inner) + inner;
+  }
+  static size_t size_of(const KvHint& kv) {
+    Size size;
+    each_field(kv, size);
+    return size.bytes();
   }
   size_t bytes() const { return bytes_; }
 
@@ -58,6 +75,11 @@ class Writer {
   }
   void number(int field, uint64_t number) {
     if (number != 0) to_ = write(field, kNumber, number, to_);
+  }
+  void message(int field, const KvHint* kv) {
+    if (kv == nullptr) return;
+    to_ = write(field, kBytes, Size::size_of(*kv), to_);
+    each_field(*kv, *this);
   }
   uint8_t* to() const { return to_; }
 
@@ -89,6 +111,7 @@ void each_field(const CallRequest& request, Visitor& visitor) {
   visitor.number(Fields::kInputPriceFieldNumber, request.input_price);
   visitor.number(Fields::kOutputPriceFieldNumber, request.output_price);
   visitor.number(Fields::kCachedPriceFieldNumber, request.cached_price);
+  visitor.message(Fields::kKvFieldNumber, request.kv);
 }
 
 }  // namespace
@@ -99,12 +122,12 @@ void append_start(std::string& frame, const StartView& start, size_t body_bytes)
   each_field(start.request, size);
   const size_t request = size.bytes();
   const size_t before_body =
-      body_bytes > 0 ? size_of(v1::CallRequest::kBodyFieldNumber, body_bytes) : 0;
+      body_bytes > 0 ? size_of_field(v1::CallRequest::kBodyFieldNumber, body_bytes) : 0;
   const size_t whole_request = request + before_body + body_bytes;
-  const size_t rest = size_of(v1::Start::kCallIdFieldNumber, start.call_id) +
-                      size_of(v1::Start::kInitialCreditBytesFieldNumber, start.credit_bytes) +
-                      size_of(v1::Start::kRequestFieldNumber, whole_request);
-  const size_t tag = size_of(v1::ClientFrame::kStartsFieldNumber, rest + whole_request);
+  const size_t rest = size_of_field(v1::Start::kCallIdFieldNumber, start.call_id) +
+                      size_of_field(v1::Start::kInitialCreditBytesFieldNumber, start.credit_bytes) +
+                      size_of_field(v1::Start::kRequestFieldNumber, whole_request);
+  const size_t tag = size_of_field(v1::ClientFrame::kStartsFieldNumber, rest + whole_request);
   const size_t before = frame.size();
   frame.resize(before + tag + rest + request + before_body);
   auto* to = reinterpret_cast<uint8_t*>(frame.data() + before);

@@ -27,6 +27,15 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   wire.mutable_replicas(0)->set_zone("zone-1");
   wire.mutable_replicas(0)->set_own_token(true);
   wire.mutable_replicas(0)->set_template_digest("digest-1");
+  auto& program = *wire.mutable_deployments(0)->mutable_program();
+  program.set_digest("digest-3");
+  program.set_name("data_parallel");
+  program.set_args(R"({"a":1})");
+  program.add_uses("lookup");
+  program.set_sees_tokens(true);
+  program.set_deadline_ms(5);
+  wire.mutable_replicas(0)->set_role("decode");
+  wire.mutable_replicas(0)->set_microserving(true);
   const routing::RouteSnapshot expected{
       .version = 9,
       .deployments = {{.name = "mini",
@@ -43,7 +52,13 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                        .endpoints = {"/v1/completions"},
                        .selection_policy = "session",
                        .keeps_sessions = true,
-                       .canary = {{"mini-next", 50, "digest-2"}}}},
+                       .canary = {{"mini-next", 50, "digest-2"}},
+                       .program = routing::Program{.digest = "digest-3",
+                                                   .name = "data_parallel",
+                                                   .args = R"({"a":1})",
+                                                   .uses = {"lookup"},
+                                                   .sees_tokens = true,
+                                                   .deadline = std::chrono::milliseconds(5)}}},
       .replicas = {{.id = {"mini-1"},
                     .deployment = "mini",
                     .address = "127.0.0.1:1",
@@ -54,7 +69,9 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                     .node = "node-1",
                     .zone = "zone-1",
                     .own_token = true,
-                    .template_digest = "digest-1"}}};
+                    .template_digest = "digest-1",
+                    .role = routing::Role::kDecode,
+                    .microserving = true}}};
   EXPECT_EQ(from_proto(wire), expected);
 }
 

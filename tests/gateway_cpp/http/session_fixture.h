@@ -13,12 +13,14 @@
 
 #include "dispatch/believed_routes.h"
 #include "event_loop.h"
+#include "http/programs.h"
 #include "http/session.h"
 #include "http/session_group.h"
 #include "http/shadows.h"
 #include "http/waiting_sessions.h"
 #include "log_capture.h"
 #include "proxy/fake_upstream.h"
+#include "proxy/program_links.h"
 #include "proxy/shadow_copies.h"
 #include "routing/snapshots.h"
 
@@ -136,16 +138,20 @@ class SessionTest : public testing::Test {
   runtime::BodyBudget bodies_{64UL << 20U};
   runtime::BodyBudget answers_{64UL << 20U};
   Shadows kept_{config_, "instance"};
+  Programs programs_{"", log_.log()};
+  proxy::ProgramLinks links_{clock_, programs_.directory, upstream_, {}};
   const proxy::ThreadParts parts_{{clock_, log_.log(), config_, metrics_, state_, suspects_,
                                    routes_.table(), routes_.dispatchers(), tenants_, usage_,
-                                   bodies_, answers_, aside_, kept_.book, kept_.kept, kept_.client},
+                                   bodies_, answers_, aside_, kept_.book, kept_.kept, kept_.client,
+                                   programs_.book, programs_.directory},
                                   shard_,
                                   timers_,
                                   parser_,
                                   routes_.routes(),
                                   routes_.dispatch(),
                                   upstream_,
-                                  loop_.io().get_executor()};
+                                  loop_.io().get_executor(),
+                                  links_};
   proxy::ShadowCopies shadows_{parts_};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{parts_, shadows_};

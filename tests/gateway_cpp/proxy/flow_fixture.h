@@ -14,6 +14,7 @@
 #include "fake_upstream.h"
 #include "kept_pairs.h"
 #include "log_capture.h"
+#include "proxy/program_links.h"
 #include "proxy/request_flow.h"
 #include "proxy/shadow_copies.h"
 #include "proxy/shadow_questions.h"
@@ -33,7 +34,10 @@ inline const std::string kEnd = "data: [DONE]\n\n";
 
 class RequestFlowTest : public testing::Test {
  protected:
-  RequestFlowTest() { serve_from({"r1"}); }
+  // `programs_dir`: where router programs are found; empty: nowhere.
+  explicit RequestFlowTest(std::string programs_dir = {}) : programs_dir_(std::move(programs_dir)) {
+    serve_from({"r1"});
+  }
   ~RequestFlowTest() override {
     if (!done_) reply_.leave();
     loop_.poll();
@@ -158,16 +162,24 @@ class RequestFlowTest : public testing::Test {
   admission::ShadowBook shadow_book_;
   runtime::BodyBudget shadow_bytes_{1UL << 20U};
   KeptPairs pairs_;
-  const ThreadParts parts_{{clock_, log_.log(), config_, metrics_, state_, suspects_,
-                            routes_.table(), routes_.dispatchers(), tenants_, usage_, bodies_,
-                            answers_, aside_, shadow_book_, shadow_bytes_, pairs_},
-                           shard_,
-                           timers_,
-                           parser_,
-                           routes_.routes(),
-                           routes_.dispatch(),
-                           upstream_,
-                           loop_.io().get_executor()};
+  const std::string programs_dir_;
+  ProgramLink::Connect connect_;  // to a program's process
+  admission::ProgramBook program_book_;
+  control_plane::ProgramDirectory program_directory_{programs_dir_, log_.log()};
+  ProgramLinks programs_{clock_, program_directory_, upstream_,
+                         [this](const auto& seat, auto& owner) { return connect_(seat, owner); }};
+  const ThreadParts parts_{
+      {clock_, log_.log(), config_, metrics_, state_, suspects_, routes_.table(),
+       routes_.dispatchers(), tenants_, usage_, bodies_, answers_, aside_, shadow_book_,
+       shadow_bytes_, pairs_, program_book_, program_directory_},
+      shard_,
+      timers_,
+      parser_,
+      routes_.routes(),
+      routes_.dispatch(),
+      upstream_,
+      loop_.io().get_executor(),
+      programs_};
   ShadowCopies shadows_{parts_};
   ShadowQuestions questions_{parts_};
   RequestFlow flow_{parts_, shadows_};

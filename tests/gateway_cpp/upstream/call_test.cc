@@ -71,6 +71,7 @@ TEST_F(CallTest, BelievesNoHeadThatIsNoneOfAnAnswer) {
       [](v1::Head& head) { head.set_prompt_tokens(kMost); },
       [](v1::Head& head) { head.set_cached_tokens(kMost); },
       [](v1::Head& head) { head.set_trimmed_tokens(kMost); },
+      [](v1::Head& head) { head.set_kv_moved_tokens(kMost); },
   };
   for (size_t i = 0; i < bad.size(); ++i) {
     begin_call();

@@ -19,6 +19,7 @@ inline v1::Head told_by(const Head& head) {
   told.set_model(head.model);
   told.set_trimmed_messages(head.trimmed_messages);
   told.set_trimmed_tokens(head.trimmed_tokens);
+  told.set_kv_moved_tokens(head.kv_moved_tokens);
   return told;
 }
 

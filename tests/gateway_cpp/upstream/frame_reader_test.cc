@@ -93,6 +93,7 @@ v1::CallEvent whole_answer() {
   head.set_model("mini");
   head.set_trimmed_messages(2);
   head.set_trimmed_tokens(11);
+  head.set_kv_moved_tokens(12);
   v1::Finished& finished = *event.mutable_finished();
   finished.mutable_usage()->set_prompt_tokens(31);
   finished.mutable_usage()->set_cost_nanousd(uint64_t{1} << 40U);

@@ -9,6 +9,7 @@
 namespace penstock::upstream {
 namespace {
 
+constexpr KvHint kKv{.seq_id = "req_1/a", .begin = 960, .moved_tokens = 300};
 constexpr CallRequest kWhole{.request_id = "req_1",
                              .traceparent = "00-a-b-01",
                              .method = "POST",
@@ -27,7 +28,8 @@ constexpr CallRequest kWhole{.request_id = "req_1",
                              .tenant = "acme",
                              .input_price = 150'000'000,
                              .output_price = 9'000'000'000'000'000,
-                             .cached_price = 1};
+                             .cached_price = 1,
+                             .kv = &kKv};
 
 // As protobuf holds it.
 v1::CallRequest message_of(const CallRequest& request) {
@@ -51,6 +53,10 @@ v1::CallRequest message_of(const CallRequest& request) {
   message.set_input_price(request.input_price);
   message.set_output_price(request.output_price);
   message.set_cached_price(request.cached_price);
+  if (request.kv == nullptr) return message;
+  message.mutable_kv()->set_seq_id(std::string(request.kv->seq_id));
+  message.mutable_kv()->set_begin(request.kv->begin);
+  message.mutable_kv()->set_moved_tokens(request.kv->moved_tokens);
   return message;
 }
 

@@ -1,0 +1,356 @@
+#include "proxy/engine_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proxy/engine_requests.h"
+#include "proxy/failover.h"
+#include "proxy/program_links.h"
+#include "upstream/large_body.h"
+
+namespace penstock::proxy {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr std::string_view kUnread = "its answer makes no sense";
+
+int64_t ms_between(base::SteadyTime begun, base::SteadyTime now) {
+  return std::chrono::duration_cast<milliseconds>(now - begun).count();
+}
+
+}  // namespace
+
+const dispatch::Engine* EngineCalls::engine(std::string_view replica_id) const {
+  const auto found = std::ranges::find_if(errand_.engines, [&](const dispatch::Engine& one) {
+    return one.replica->id().value == replica_id;
+  });
+  return found == errand_.engines.end() ? nullptr : &*found;
+}
+
+const Lease* EngineCalls::lease(const std::string& seq_id) const {
+  const auto found = leases_.find(seq_id);
+  return found == leases_.end() ? nullptr : &found->second;
+}
+
+std::string EngineCalls::name_of_lease(std::string_view seq_id) const {
+  return std::string(errand_.request.request_id).append("/").append(seq_id);
+}
+
+uint32_t EngineCalls::moved_to(std::string_view replica_id) const {
+  const auto found = moved_.find(replica_id);
+  return found == moved_.end() ? 0 : found->second;
+}
+
+void EngineCalls::begin(const v1::EngineCall& wanted) {
+  auto leg = std::make_unique<EngineLeg>();
+  leg->wanted = wanted;
+  leg->steps = steps_of(wanted.verb());
+  leg->begun = errand_.parts.clock.steady_now();
+  leg->due = leg->begun + errand_.program.transfer_deadline;
+  leg->reply.set_ask_id(wanted.ask_id());
+  leg->reply.set_call_id(wanted.call_id());
+  std::string no = refuses(*leg);
+  if (!no.empty()) {
+    fail(*leg, std::move(no), {});
+  } else if (needs_prompt(leg->step()) && !prompt_) {
+    start_prompt(*leg);
+  }
+  legs_.push_back(std::move(leg));
+}
+
+// The engine of the next step.
+const EngineLeg::Replica& EngineCalls::seat_of(const EngineLeg& leg) {
+  const bool migrates = leg.wanted.verb() == v1::ENGINE_VERB_MIGRATE;
+  return migrates && leg.step() != v1::ENGINE_VERB_REMOTE_SEND ? leg.to : leg.at;
+}
+
+std::string EngineCalls::refuses(EngineLeg& leg) {
+  const v1::EngineCall& wanted = leg.wanted;
+  const std::string_view verb = proxy::name_of(wanted.verb());
+  const auto& uses = errand_.program.uses;
+  if (verb.empty() || std::ranges::find(uses, verb) == uses.end()) return "not_in_uses";
+  std::string no;
+  switch (wanted.verb()) {
+    case v1::ENGINE_VERB_COMMIT:
+    case v1::ENGINE_VERB_RELEASE:
+      return find_lease(leg);
+    case v1::ENGINE_VERB_MIGRATE:
+      no = find_pair(leg);
+      break;
+    default:
+      no = refuses_seat(leg, engine(wanted.replica_id()));
+      if (no.empty() && wanted.verb() == v1::ENGINE_VERB_REMOTE_SEND) no = find_lease(leg);
+      break;
+  }
+  if (no.empty() && leg.to == leg.at) return "bad_request";
+  return no.empty() && needs_place(wanted.verb()) ? take_places(leg) : no;
+}
+
+std::string EngineCalls::refuses_seat(EngineLeg& leg, const dispatch::Engine* engine) const {
+  if (engine == nullptr) return "bad_request";
+  if (!engine->moves_kv) return "unsupported";
+  leg.at = engine->replica;
+  const bool prepares = leg.wanted.verb() == v1::ENGINE_VERB_PREP_RECV;
+  if (prepares && leg.wanted.seq_id().empty()) return "bad_request";
+  const Lease* known = prepares ? lease(leg.wanted.seq_id()) : nullptr;
+  return known != nullptr && known->at != leg.at ? "bad_request" : std::string();
+}
+
+// Of a send, the lease is where it goes; of all else, where it is done.
+std::string EngineCalls::find_lease(EngineLeg& leg) const {
+  const Lease* found = lease(leg.wanted.seq_id());
+  const bool sends = leg.wanted.verb() == v1::ENGINE_VERB_REMOTE_SEND;
+  if (found == nullptr || (sends && !found->is_prepared)) return "no_lease";
+  (sends ? leg.to : leg.at) = found->at;
+  return {};
+}
+
+std::string EngineCalls::find_pair(EngineLeg& leg) const {
+  if (leg.wanted.seq_id().empty()) {
+    leg.wanted.set_seq_id("migrate-" + std::to_string(leg.wanted.call_id()));
+  }
+  const dispatch::Engine* to = engine(leg.wanted.to_replica_id());
+  if (to == nullptr || lease(leg.wanted.seq_id()) != nullptr) return "bad_request";
+  if (!to->moves_kv) return "unsupported";
+  leg.to = to->replica;
+  return refuses_seat(leg, engine(leg.wanted.replica_id()));
+}
+
+std::string EngineCalls::take_places(EngineLeg& leg) const {
+  std::string no = take_place(leg, *leg.at);
+  if (no.empty() && leg.wanted.verb() == v1::ENGINE_VERB_MIGRATE) no = take_place(leg, *leg.to);
+  if (!no.empty()) leg.places.clear();
+  return no;
+}
+
+// Where the request has its place, that is enough.
+std::string EngineCalls::take_place(EngineLeg& leg, const routing::Replica& at) const {
+  if (at.id() == errand_.own) return {};
+  auto place = errand_.dispatcher->place_leg(at.id());
+  if (!place) return "no_place";
+  leg.places.push_back(std::move(place));
+  return {};
+}
+
+// Where the first engine is that needs it.
+void EngineCalls::start_prompt(const EngineLeg& first) {
+  if (std::exchange(tokenizes_, true)) return;
+  prompt_fault_.clear();
+  auto leg = std::make_unique<EngineLeg>();
+  leg->is_ours = true;
+  leg->wanted.set_verb(v1::ENGINE_VERB_TOKENIZE);
+  leg->steps = steps_of(v1::ENGINE_VERB_TOKENIZE);
+  leg->at = first.at;
+  leg->begun = first.begun;
+  leg->due = first.due;
+  open(*leg, leg->at, tokenize_request(errand_.request, errand_.body()));
+  legs_.push_back(std::move(leg));
+}
+
+void EngineCalls::advance() {
+  const auto now = errand_.parts.clock.steady_now();
+  // Legs that begin meanwhile stand behind the others.
+  for (size_t i = 0; i < legs_.size(); ++i) look_at(*legs_[i], now);
+  reap();
+}
+
+void EngineCalls::look_at(EngineLeg& leg, base::SteadyTime now) {
+  using State = EngineLeg::State;
+  if (leg.state == State::kWaits) {
+    if (!needs_prompt(leg.step()) || prompt_) return start_step(leg);
+    if (!tokenizes_) return fail(leg, prompt_fault_, "its prompt was not tokenized");
+  }
+  if (leg.state == State::kRuns) {
+    if (!take_answer(leg)) return fail(leg, "unavailable", kUnread);
+    if (leg.call->failed()) {
+      note_failure(leg);
+      return fail(leg, cause_of(leg.call->failure()), leg.call->failure().error.message());
+    }
+    if (leg.call->ended()) return end_step(leg);
+    const bool is_lost = leg.to && !errand_.dispatcher->is_sound(*leg.to);
+    if (is_lost) return fail(leg, "unavailable", "the engine that was to receive is lost");
+  }
+  if (leg.state != State::kOver && now >= leg.due) fail(leg, "deadline", "it took too long");
+}
+
+void EngineCalls::start_step(EngineLeg& leg) {
+  const bool migrates = leg.wanted.verb() == v1::ENGINE_VERB_MIGRATE;
+  const auto& there = seat_of(leg);
+  const std::string& seq_id = leg.wanted.seq_id();
+  switch (leg.step()) {
+    case v1::ENGINE_VERB_TOKENIZE:
+      fill_tokenized(*prompt_, errand_.program.sees_tokens, errand_.body(), leg.reply);
+      return end(leg);
+    case v1::ENGINE_VERB_LOOKUP:
+      return open(leg, there, lookup_request(*prompt_));
+    case v1::ENGINE_VERB_PREP_RECV:
+      leases_.try_emplace(seq_id, Lease{.at = there, .address = {}});
+      return open(leg, there,
+                  prepare_request(*prompt_, leg.wanted.end(), name_of_lease(seq_id),
+                                  errand_.program.transfer_deadline));
+    case v1::ENGINE_VERB_REMOTE_SEND: {
+      const Lease* found = lease(seq_id);
+      if (found == nullptr) return fail(leg, "no_lease", {});
+      const uint32_t begin = migrates ? leg.reply.matched_len() : leg.wanted.begin();
+      const uint32_t end = migrates ? found->end : leg.wanted.end();
+      return open(leg, there,
+                  send_request(*prompt_, found->address, begin, end, name_of_lease(seq_id),
+                               errand_.request, errand_.program.transfer_deadline));
+    }
+    case v1::ENGINE_VERB_COMMIT: {
+      v1::CommitRequest request;
+      request.set_seq_id(name_of_lease(seq_id));
+      return open(leg, there, request);
+    }
+    default: {
+      v1::ReleaseRequest request;
+      request.set_seq_id(name_of_lease(seq_id));
+      return open(leg, there, request);
+    }
+  }
+}
+
+void EngineCalls::open(EngineLeg& leg, const EngineLeg::Replica& at,
+                       const google::protobuf::Message& message) {
+  auto body = std::make_shared<std::string>(message.SerializeAsString());
+  const bool is_large = body->size() > upstream::kLargeBodyBytes;
+  upstream::CallRequest request{.request_id = errand_.request.request_id,
+                                .traceparent = errand_.request.traceparent,
+                                .method = "POST",
+                                .path = path_of(leg.step()),
+                                .body = is_large ? std::string_view() : std::string_view(*body),
+                                .priority = errand_.request.priority,
+                                .tenant = errand_.request.tenant};
+  leg.answer.clear();
+  leg.state = EngineLeg::State::kRuns;
+  leg.call =
+      errand_.parts.upstream.open({at->id().value, at->address(), at->own_token()}, request,
+                                  errand_.news, is_large ? upstream::SharedBody(body) : nullptr);
+}
+
+void EngineCalls::end_step(EngineLeg& leg) {
+  if (!read_step(leg)) return fail(leg, "unavailable", kUnread);
+  leg.steps.erase(leg.steps.begin());
+  leg.call.reset();
+  if (leg.steps.empty()) return end(leg);
+  leg.state = EngineLeg::State::kWaits;
+  start_step(leg);
+}
+
+bool EngineCalls::read_step(EngineLeg& leg) {
+  const std::string& seq_id = leg.wanted.seq_id();
+  switch (leg.step()) {
+    case v1::ENGINE_VERB_TOKENIZE:
+      return read_tokenized(leg);
+    case v1::ENGINE_VERB_LOOKUP:
+      return read_lookup(leg);
+    case v1::ENGINE_VERB_PREP_RECV:
+      // Be it that the program has released it meanwhile.
+      return read_prepared(
+          leg, leases_.try_emplace(seq_id, Lease{.at = seat_of(leg), .address = {}}).first->second);
+    case v1::ENGINE_VERB_REMOTE_SEND:
+      if (!read_sent(leg)) return false;
+      note_moved(leg);
+      return true;
+    case v1::ENGINE_VERB_COMMIT:
+      return read_committed(leg);
+    default:
+      leases_.erase(seq_id);
+      return true;
+  }
+}
+
+bool EngineCalls::read_tokenized(EngineLeg& leg) {
+  v1::TokenizeReply told;
+  if (!told.ParseFromString(leg.answer) || !told.has_prompt()) return false;
+  prompt_ = std::move(told);
+  tokenizes_ = false;
+  return true;
+}
+
+// A migrated context counts where it is now; a sender cannot have moved more than there was.
+void EngineCalls::note_moved(const EngineLeg& leg) {
+  const uint32_t moved = std::min(leg.reply.moved_tokens(), prompt_->length());
+  moved_[leg.to->id().value] += moved;
+  errand_.parts.program_book.moved(errand_.uid, moved, leg.reply.moved_bytes());
+}
+
+// Whoever else works for it is told to stop: a sender whose receiver is lost by its cancel, a
+// receiver whose sender is lost by the end of its lease.
+void EngineCalls::fail(EngineLeg& leg, std::string cause, std::string_view detail) {
+  constexpr size_t kShownBytes = 200;
+  const bool sends = !leg.steps.empty() && leg.step() == v1::ENGINE_VERB_REMOTE_SEND;
+  const bool is_lost = cause == "unavailable" || cause == "deadline";
+  if (leg.is_ours) {
+    tokenizes_ = false;
+    prompt_fault_ = cause;
+  }
+  leg.reply.set_error(std::move(cause));
+  leg.reply.set_detail(std::string(detail.substr(0, kShownBytes)));
+  const bool migrates = leg.wanted.verb() == v1::ENGINE_VERB_MIGRATE;
+  if (leg.call && (migrates || (sends && is_lost))) release(leg.wanted.seq_id());
+  end(leg);
+}
+
+void EngineCalls::end(EngineLeg& leg) {
+  const auto now = errand_.parts.clock.steady_now();
+  leg.state = EngineLeg::State::kOver;
+  leg.call.reset();
+  leg.places.clear();
+  errand_.parts.metrics.deployment(errand_.deployment)->engine_call.observe(now - leg.begun);
+  if (!told_.empty()) told_ += ", ";
+  told_.append(proxy::name_of(leg.wanted.verb())).append("@");
+  told_.append(leg.at ? leg.at->id().value : "?").append("=");
+  if (leg.reply.error().empty()) {
+    told_ += std::to_string(std::max(leg.reply.moved_tokens(), leg.reply.matched_len()));
+  } else {
+    told_ += leg.reply.error();
+  }
+  told_.append("/").append(std::to_string(ms_between(leg.begun, now))).append("ms");
+}
+
+// What it says against the replica.
+void EngineCalls::note_failure(const EngineLeg& leg) const {
+  const auto against = blame_of(leg.call->failure());
+  if (against) errand_.dispatcher->note_failure(*seat_of(leg), *against);
+}
+
+void EngineCalls::reap() {
+  for (const auto& leg : legs_) {
+    if (leg->state != EngineLeg::State::kOver || leg->is_ours) continue;
+    replies_.push_back(std::move(leg->reply));
+  }
+  std::erase_if(legs_, [](const auto& leg) { return leg->state == EngineLeg::State::kOver; });
+}
+
+void EngineCalls::clear(const std::string& but) {
+  legs_.clear();
+  prompt_.reset();
+  std::vector<std::string> left;
+  for (const auto& [seq_id, lease] : leases_) {
+    if (seq_id != but) left.push_back(seq_id);
+  }
+  for (const std::string& seq_id : left) release(seq_id);
+}
+
+// Its replica is told, and nobody waits for what it says to that.
+void EngineCalls::release(const std::string& seq_id) {
+  const auto found = leases_.find(seq_id);
+  if (found == leases_.end()) return;
+  const routing::Replica& at = *found->second.at;
+  v1::ReleaseRequest release;
+  release.set_seq_id(name_of_lease(seq_id));
+  const std::string body = release.SerializeAsString();
+  errand_.parts.programs.tell({at.id().value, at.address(), at.own_token()},
+                              {.request_id = errand_.request.request_id,
+                               .traceparent = errand_.request.traceparent,
+                               .method = "POST",
+                               .path = path_of(v1::ENGINE_VERB_RELEASE),
+                               .body = body,
+                               .tenant = errand_.request.tenant});
+  leases_.erase(found);
+}
+
+}  // namespace penstock::proxy
