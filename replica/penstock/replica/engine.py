@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from penstock.replica.adapters.table import AdapterTable
+from penstock.replica.microserving.service import MicroServing
 from penstock.replica.values import (
     Call,
     Death,
@@ -115,6 +116,10 @@ class Engine(Protocol):
     def adapters(self) -> AdapterTable:
         """Its adapters. A call that tells the digest of one that is missing waits for its load."""
 
+    @property
+    def microserving(self) -> MicroServing | None:
+        """Moves its KV; None: it does not."""
+
     def sleepless(self) -> str:
         """Why it cannot be put to sleep; empty: it can."""
 
@@ -142,3 +147,9 @@ class Sleepless:
 
     async def wake(self) -> None:
         """It never sleeps."""
+
+
+class Unmoved:
+    """The part of an `Engine` that moves no KV."""
+
+    microserving: MicroServing | None = None

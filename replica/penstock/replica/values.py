@@ -30,6 +30,15 @@ class Resume:
     cached_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class KvHint:
+    """What a router program has prepared for a call. No value of it makes a wrong answer."""
+
+    seq_id: str = ""  # of a lease of this replica; empty: none
+    begin: int = 0  # tokens of the prompt whose KV may be expected here
+    moved_tokens: int = 0  # of these, moved here for this call
+
+
 BEFORE_ALL: Final = -(1 << 31)
 """The priority of the replica's own requests, lower and so earlier than any client's."""
 
@@ -62,6 +71,7 @@ class Call:
     input_price: int = 0
     output_price: int = 0
     cached_price: int = 0
+    kv: KvHint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,7 @@ class Head:
     queue_wait_us: int = 0
     trimmed_messages: int = 0  # left out of the prompt, as `Call.trim` allows
     trimmed_tokens: int = 0  # that the prompt has fewer for it
+    kv_moved_tokens: int = 0  # of the prompt, moved here for this call; not in `cached_tokens`
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from penstock.replica.values import (
     FailureFault,
     Finished,
     Head,
+    KvHint,
     Resume,
     TokenGroup,
     Usage,
@@ -46,8 +47,9 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
     return tuple(one.name for one in fields(kind))
 
 
-_OF_CALL: Final = tuple(name for name in _names(Call) if name != "resume")
+_OF_CALL: Final = tuple(name for name in _names(Call) if name not in ("resume", "kv"))
 _OF_FAILED: Final = tuple(name for name in _names(Failed) if name not in ("fault", "retryable"))
+_OF_HINT: Final = _names(KvHint)
 _OF_HEAD: Final = _names(Head)
 _OF_USAGE: Final = _names(Usage)
 _OF_TIMINGS: Final = ("queue_us", "prefill_us", "decode_us")
@@ -74,12 +76,15 @@ def trace_id_of(traceparent: str) -> str:
 def call_of(request: inference_pb2.CallRequest) -> Call:
     """A request as the engine sees it."""
     told = _same(request, _OF_CALL) | {"method": request.method or "POST"}
-    return Call(**told, resume=_resume_of(request.resume) if request.HasField("resume") else None)
+    resume = _resume_of(request.resume) if request.HasField("resume") else None
+    kv = KvHint(**_same(request.kv, _OF_HINT)) if request.HasField("kv") else None
+    return Call(**told, resume=resume, kv=kv)
 
 
 def request_of(call: Call) -> inference_pb2.CallRequest:
     """A call that this process makes, as the native engine takes it."""
-    return inference_pb2.CallRequest(**_same(call, _OF_CALL))
+    kv = inference_pb2.KvHint(**_same(call.kv, _OF_HINT)) if call.kv else None
+    return inference_pb2.CallRequest(**_same(call, _OF_CALL), kv=kv)
 
 
 def head_write(key: int, head: Head, facts: EngineFacts) -> Write:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from penstock.replica.adapters.table import AdapterTable
-from penstock.replica.engine import Sink, Sleepless
+from penstock.replica.engine import Sink, Sleepless, Unmoved
 from penstock.replica.providers import errors, requests
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.budgets import prompt_tokens, within_budget
@@ -51,7 +51,7 @@ _KNOCK_S: Final = 1.0
 _LONGEST_KNOCK_S: Final = 15.0
 
 
-class ProviderEngine(Sleepless):
+class ProviderEngine(Sleepless, Unmoved):
     """The engine of one provider's model. `capacity`: calls that it works on at once."""
 
     def __init__(
