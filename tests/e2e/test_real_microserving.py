@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.moved_context import PIRATE, PROGRAMS, Said, ask, at_rest, sets, switched, up
+from tests.e2e.moved_context import PIRATE, PROGRAMS, Json, Said, ask, at_rest, sets, switched, up
 from tests.e2e.system import System
 
 WORDS = ("river", "stone", "cloud", "ember", "winter", "garden", "mirror", "copper", "lantern")
@@ -18,8 +19,8 @@ MOVERS = [name for name in PROGRAMS if "prefill" in name]
 @pytest.fixture(scope="module")
 def pair(folder: Path) -> Iterator[System]:
     """Two engines of the default model, one of each role."""
-    fields = {"model": "penstock-mini", "replicas": 2, "roles": {"prefill": 1, "decode": 1}}
-    with up(folder, PIRATE, **fields, max_adapters=2) as system:
+    fields: Json = {"model": "penstock-mini", "replicas": 2, "max_adapters": 2}
+    with up(folder, PIRATE, **fields, roles={"prefill": 1, "decode": 1}) as system:
         yield system
 
 
@@ -29,21 +30,20 @@ def _prompt(seed: int, words: int) -> str:
     return f"Story {seed}: " + " ".join(chance.choices(WORDS, k=words))
 
 
-def _plainly(system: System, prompt: str, **fields: object) -> Said:
+def _plainly(system: System, prompt: str, **fields: Any) -> Said:
     """As one engine answers by itself."""
     sets(system, selection_policy="power_of_two")
-    return ask(system, prompt, **fields)  # type: ignore[arg-type]
+    return ask(system, prompt, **fields)
 
 
 @pytest.mark.vllm
 @pytest.mark.parametrize("name", MOVERS)
 def test_an_answer_is_token_for_token_that_of_one_engine(pair: System, name: str) -> None:
     switched(pair, name)
+    kinds: tuple[Json, ...] = ({}, {"temperature": 0.8, "seed": 7}, {"model": "chat:pirate"})
     asked = [
         (_prompt(hash_of(name) + number, 40 * 3**number), fields)
-        for number, fields in enumerate(
-            ({}, {"temperature": 0.8, "seed": 7}, {"model": "chat:pirate"})
-        )
+        for number, fields in enumerate(kinds)
     ]
     moved = [ask(pair, prompt, **fields) for prompt, fields in asked]
     alone = [_plainly(pair, prompt, **fields) for prompt, fields in asked]

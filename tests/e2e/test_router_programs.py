@@ -11,7 +11,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.moved_context import MODEL, PROGRAMS, at_rest, decided, sets, switched, total, up
+from tests.e2e.moved_context import (
+    MODEL,
+    PROGRAMS,
+    Json,
+    at_rest,
+    decided,
+    sets,
+    switched,
+    total,
+    up,
+)
 from tests.e2e.rollouts import Sessions, sessions
 from tests.e2e.system import System, eventually
 
@@ -29,7 +39,7 @@ BAD = {
 def three(folder: Path) -> Iterator[System]:
     """Three simulated engines that move KV."""
     settings = {"tokens_per_second": 400, "answer_tokens": 8}
-    fields = {"engine": "simulated", "model": "m", "engine_args": settings, "replicas": 3}
+    fields: Json = {"engine": "simulated", "model": "m", "engine_args": settings, "replicas": 3}
     with up(folder, within=60, **fields, roles={"prefill": 1, "decode": 2}) as system:
         yield system
 

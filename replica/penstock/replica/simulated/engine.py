@@ -111,7 +111,7 @@ def _number(setting: Field[Any], text: str) -> float:
     return number
 
 
-class SimulatedEngine(Unmoved):
+class SimulatedEngine:
     """The native engine as an `Engine`; `native` is what the server answers with."""
 
     def __init__(

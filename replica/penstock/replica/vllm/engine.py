@@ -70,7 +70,7 @@ class _Up:
     endpoints: tuple[str, ...]  # by their first names
 
 
-class VllmEngine(Unmoved):
+class VllmEngine:
     """One model and its adapters in vLLM. `engine_args`: vLLM's flags without dashes in front.
 
     `allow_model_code`: they may make vLLM run code that comes with a model. `forked`: what is to
