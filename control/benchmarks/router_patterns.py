@@ -88,7 +88,7 @@ class Served:
 
     def decided(self) -> float:
         """Requests that programs have decided so far."""
-        name = "penstock_gateway_program_requests_total"
+        name = "penstock_gateway_program_asks_total"
         lines = httpx.get(self.metrics, trust_env=False).text.splitlines()
         found = (line for line in lines if line.startswith(name) and "decided" in line)
         return sum(float(line.rsplit(" ", 1)[1]) for line in found)

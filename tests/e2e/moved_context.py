@@ -82,7 +82,7 @@ def _decides(system: System) -> bool:
 
 def decided(system: System) -> float:
     """Requests that programs have decided so far, as the gateway counts them."""
-    return total(system, "penstock_gateway_program_requests_total", 'outcome="decided"')
+    return total(system, "penstock_gateway_program_asks_total", 'outcome="decided"')
 
 
 def total(system: System, name: str, label: str = "") -> float:
@@ -103,20 +103,12 @@ class Said:
     moved: int
 
 
-def ask(
-    system: System,
-    prompt: str,
-    *,
-    model: str = MODEL,
-    client: httpx.Client | None = None,
-    **fields: Any,
-) -> Said:
+def ask(system: System, prompt: str, *, model: str = MODEL, **fields: Any) -> Said:
     """A whole answer, greedy where nothing else is said. Fails unless it is one."""
     body = {"temperature": 0, "max_tokens": 24, **fields}
     body |= {"model": model, "messages": [{"role": "user", "content": prompt}]}
     url = f"{system.base_url}/chat/completions"
-    post = client.post if client else httpx.Client(trust_env=False, timeout=60).post
-    reply = post(url, json=body)
+    reply = httpx.post(url, json=body, trust_env=False, timeout=60)
     assert reply.status_code == 200, reply.text
     return said(reply.json(), reply.headers)
 
@@ -132,14 +124,13 @@ def said(told: Json, headers: Mapping[str, str]) -> Said:
 
 def at_rest(system: System) -> None:
     """Returns when no replica has a lease, a transfer or a block in use; fails if one keeps any."""
-    wanted = re.compile(
-        r"penstock_replica_(kv_blocks_used|calls|microserving_(leases|transfers))\b.* (\S+)$", re.M
-    )
+    names = "kv_blocks_used|calls|microserving_leases|microserving_transfers"
+    wanted = re.compile(rf"^penstock_replica_(?:{names})\b\S*(?: .*)? (\S+)$", re.M)
 
     def is_free() -> bool:
         found = wanted.findall(_node_page(system))
         assert len(found) >= 4 * len(system.replicas()), found
-        return not any(float(value) for *_, value in found)
+        return not any(float(value) for value in found)
 
     eventually(is_free, within=60, what="replicas that have given everything back")
 

@@ -73,7 +73,7 @@ async def _switching(system: System, *, seconds: int) -> None:
 @pytest.mark.parametrize("fault", BAD)
 def test_a_program_that_is_bad_costs_nothing_but_itself(three: System, fault: str) -> None:
     text = f"USES = set()\n\n\nasync def route(request, engines, stats):\n    {BAD[fault]}\n"
-    failed = total(three, "penstock_gateway_program_requests_total") - decided(three)
+    failed = total(three, "penstock_gateway_program_asks_total") - decided(three)
 
     async def under_load() -> Sessions:
         async with sessions(three, MODEL, 4) as talking:
@@ -82,7 +82,7 @@ def test_a_program_that_is_bad_costs_nothing_but_itself(three: System, fault: st
         return talking
 
     def broken() -> bool:
-        now = total(three, "penstock_gateway_program_requests_total") - decided(three)
+        now = total(three, "penstock_gateway_program_asks_total") - decided(three)
         return now > failed
 
     talking = asyncio.run(under_load())
