@@ -88,7 +88,7 @@ class Service final : public RawMethods {
 
  private:
   grpc::Status admit(const grpc::CallbackServerContext& context) const {
-    const grpc::Status status = token_.check(context);
+    grpc::Status status = token_.check(context);
     if (!status.ok() || !inbox_->full()) return status;
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many bytes of requests wait here"};
   }

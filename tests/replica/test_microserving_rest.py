@@ -39,8 +39,11 @@ _TOKEN = "a-router"
 _CALLERS = {"PENSTOCK_CALLERS_TOKEN": "of-gateways"}
 _PLAIN = ("--engine", "simulated", "--model", "m")
 _MOVING = (*_PLAIN, "--microserving", "--microserving-rest")
-# A transfer of 300 tokens takes about ten seconds, a token of an answer 20 ms.
-_SLOW = ("--engine-arg", "kv_bytes_per_second=480000", "--engine-arg", "tokens_per_second=50")
+# A transfer of 300 tokens and a prompt of 20,000 take ten seconds, a token of an answer 20 ms.
+_SLOW = (
+    *("--engine-arg", "kv_bytes_per_second=480000", "--engine-arg", "tokens_per_second=50"),
+    *("--engine-arg", "prefill_tokens_per_second=2000"),
+)
 
 
 def _keep(replica: ReplicaProcess, *tokens: str, valid_ms: int = 60_000) -> None:
@@ -200,6 +203,17 @@ def test_a_router_that_leaves_stops_its_transfer_and_the_lease_stands(
         load_when(receiver, lambda load: not load.transfers and load.leased_blocks > 0)
         _call(client, two, "release", seq_id="r1")
         load_when(receiver, lambda load: not load.leased_blocks)
+
+
+def test_a_router_that_leaves_before_the_first_token_stops_its_answer(
+    client: httpx.Client, slow: list[ReplicaProcess]
+) -> None:
+    ids = list(range(20_000))
+    client.timeout = httpx.Timeout(0.5)
+    with inference_stub(slow[0].address) as stub:
+        with pytest.raises(httpx.ReadTimeout):
+            _post(client, slow[0], "start_generate", prompt={"token_ids": ids})
+        load_when(stub, lambda load: not load.calls and not load.running, within=5)
 
 
 def test_a_receiver_that_is_killed_ends_its_transfer_at_once(

@@ -319,7 +319,7 @@ def make_engine(
             settings.engine_args,
             inbox,
             room,
-            host_of(settings.listen) if settings.microserving else "",
+            _kv_host(settings),
         )
     if settings.engine in PROVIDERS:
         from penstock.replica.providers.make import make_provider_engine
@@ -338,6 +338,11 @@ def make_engine(
         stages=stages,
         sleeps=bool(settings.sleep.level),
     )
+
+
+def _kv_host(settings: Settings) -> str:
+    """Where its engine takes KV from others; empty: it moves none."""
+    return host_of(settings.listen).strip("[]") if settings.microserving else ""
 
 
 def _adapter_room(settings: Settings) -> AdapterRoom:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
-from penstock.replica.engine import Engine
+from penstock.replica.engine import Engine, Unmoved
 from penstock.replica.reporting.presence import Presence
 from penstock.replica.values import LoadFigures
 from penstock.v1 import inference_pb2
 
 
-class Stepping:
+class Stepping(Unmoved):
     """An engine whose steps a test makes."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from typing import Any, Final
 
 import grpc
@@ -57,13 +57,11 @@ def make_app(stub: Any, metadata: Metadata, tokens: RouterTokens) -> Starlette:
                 _admit(request, tokens)
                 asked = request_of(name, await _body(request))
                 call = getattr(stub, name.title().replace("_", ""))(asked, metadata=metadata)
-                return await (_stream(call) if name == _STREAMED else _unary(request, call))
+                return await (_stream if name == _STREAMED else _unary)(request, call)
             except _Refused as refused:
                 return _error(refused.failed)
             except MicroServingError as error:
                 return _error(failure(error))
-            except grpc.aio.AioRpcError as error:
-                return _error(_failed_of(error))
 
         return Route(f"/microserving/v1/{name}", answer, methods=["POST"])
 
@@ -87,20 +85,26 @@ async def _body(request: Request) -> bytes:
 
 
 async def _unary(request: Request, call: Any) -> Response:
-    """The reply; the call is cancelled where its client leaves."""
+    reply = await _coming(request, call, call)
+    return Response(body_of(reply), media_type="application/json")
+
+
+async def _coming(request: Request, call: Any, coming: Awaitable[Any]) -> Any:
+    """What comes of a call, which is cancelled where its client leaves before."""
     async with asyncio.TaskGroup() as tasks:
         watch = tasks.create_task(_cancel_when_gone(request, call))
+        refused: Failed  # raised below: the TaskGroup would wrap it
         try:
-            reply = await call
+            return await coming
         except asyncio.CancelledError:
             if not watch.done():
                 raise
-            return Response(status_code=499)
-        except grpc.aio.AioRpcError as error:  # not let out into the TaskGroup, which would wrap it
-            return _error(_failed_of(error))
+            refused = _GONE
+        except grpc.aio.AioRpcError as error:
+            refused = _failed_of(error)
         finally:
             watch.cancel()
-    return Response(body_of(reply), media_type="application/json")
+    raise _Refused(refused)
 
 
 async def _cancel_when_gone(request: Request, call: Any) -> None:
@@ -108,10 +112,10 @@ async def _cancel_when_gone(request: Request, call: Any) -> None:
     call.cancel()
 
 
-async def _stream(call: Any) -> Response:
+async def _stream(request: Request, call: Any) -> Response:
     """The answer's own events, as they come; a failure before the first is the whole answer."""
     events = aiter(call)
-    first = await anext(events, None)
+    first = await _coming(request, call, anext(events, None))
     if first is None:
         raise _Refused(_BROKEN)
     if first.HasField("failed"):
@@ -166,6 +170,8 @@ def _error_body(failed: Failed) -> bytes:
 
 
 _BROKEN: Final = Failed(500, "server_error", "upstream_error", "The answer ended half-way.")
+
+_GONE: Final = Failed(499, "invalid_request_error", "client_gone", "The client has left.")
 
 _TOO_LARGE: Final = Failed(
     413,
