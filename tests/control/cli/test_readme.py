@@ -18,6 +18,8 @@ OPERATE = Path(__file__).parents[3] / "docs" / "operate"
 PENSTOCK = ".venv/bin/penstock"
 KNOWN = ("penstock-mini", "chat", "cloud")  # what else the examples change
 
+MINE = "async def route(request, engines, stats, *, share=0.5):\n    return None\n"
+
 
 def pasted(page: str) -> list[list[str]]:
     """The arguments of each `penstock` in a page's shell blocks."""
@@ -40,11 +42,14 @@ def test_the_table_of_settings_is_what_is_declared() -> None:
         ("providers.md", {"deploy", "test", "set", "scale", "status"}),
         ("cost.md", {"spend", "set", "usage"}),
         ("shadows.md", {"shadow", "deploy"}),
+        ("microserving.md", {"deploy", "set", "tokens"}),
     ],
 )
 def test_every_command_of_a_page_is_taken(
-    asked_head: AskedHead, page: str, verbs: set[str]
+    asked_head: AskedHead, page: str, verbs: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(asked_head.data_dir)
+    Path("mine.py").write_text(MINE)
     for name in KNOWN:
         asked_head.run("deploy", name, "--engine", "simulated", "--model", "m")
     asked_head.admin.comparisons.told = Account(

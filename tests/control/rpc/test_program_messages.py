@@ -19,13 +19,14 @@ from penstock.control.managers.routing.programs import Programs
 from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.managers.write import Write
 from penstock.control.rpc.nodes_service import NodesService, ToldToNodes
-from penstock.control.rpc.route_wire import RouteEncoder
+from penstock.control.rpc.route_wire import RouteEncoder, gateway_report
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import ProgramStatus, ReplicaId
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.rollout.template import Switch, Template, template_digest
 from penstock.control.state.routing.limits import SelectionPolicy, Sharing
 from penstock.control.state.routing.program import digest_of
+from penstock.control.state.routing.program_counts import ProgramCounts, ProgramFailure
 from penstock.control.state.routing.program_setting import Program, Roles, Sees
 from penstock.control.state.routing.snapshot import MadeRoutes, Routes, RouteSnapshot
 from penstock.control.state.tenancy.tokens import Role
@@ -107,6 +108,27 @@ def test_without_a_program_nothing_is_told_of_one(sharing: Sharing) -> None:
 def test_a_view_without_programs_tells_what_it_told_before_there_were_any() -> None:
     plain = view_of(Sharing(), Template("simulated", "penstock-mini"))
     assert MadeRoutes().of(plain) == MadeRoutes({"mine": TEXT}).of(plain) != Routes()
+
+
+def test_what_a_gateway_says_of_a_program_is_kept_by_deployment() -> None:
+    report = routes_pb2.ProgramReport(
+        digest="d",
+        unavailable="no process",
+        asked=5,
+        decided=3,
+        failures=[routes_pb2.ProgramFailure(reason="dead", count=2, last="it ended")],
+        moved_tokens=640,
+        moved_bytes=1 << 40,
+    )
+    deployments = [
+        routes_pb2.DeploymentReport(deployment="mini", program=report),
+        routes_pb2.DeploymentReport(deployment="plain"),
+    ]
+    told = gateway_report(routes_pb2.GatewayReport(at_ms=1, deployments=deployments))
+    failure = ProgramFailure("dead", 2, "it ended")
+    assert told.programs == {
+        "mini": ProgramCounts("d", "no process", 5, 3, (failure,), 640, 1 << 40)
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from penstock.control.state.tenancy.spend import Budgets
 from penstock.control.state.tenancy.tenancy import Tenancy
 from penstock.control.state.tenancy.tenants import ApiKey, TenantSpec, created_tenant
 from penstock.control.store.documents import changes_between, view_of
-from penstock.control.store.store import Contents, Document, Stored
+from penstock.control.store.store import Contents, Document, Key, Stored
 from tests.fakes.control_values import MINI, NOON, deployment, in_service, replica, spec
 
 ADAPTERS_OF_NEWER_HEADS = (

@@ -32,6 +32,7 @@ COLOURS = {
     "foreign": "red",
     "quarantined": "red",
     "used up": "red",
+    "not asked": "red",
 }
 INDENT, GAP = 2, 2  # columns
 # Columns, behind the first two, that may be broken; to no less than this.
@@ -41,6 +42,7 @@ NUMBERS = frozenset({"pid", "restarts", "in flight", "queued", "requests", "core
 NUMBERS |= {"ready ms"}
 NUMBERS |= {"next waits", "waited", "shed"}
 NUMBERS |= {"keys", "requests/min", "tokens/min", "tokens/day", "streams"}
+NUMBERS |= {"asked", "decided", "moved tokens"}
 NUMBERS |= {"rejected", "prompt", "cached", "completion"}
 NUMBERS |= {"USD", "USD today", "of USD", "tokens today", "of tokens"}
 GIB = 1 << 30

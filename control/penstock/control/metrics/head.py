@@ -23,6 +23,7 @@ from penstock.control.state.events import Event, Reason
 from penstock.control.state.fleet.replica import NodeState, ReplicaState
 from penstock.control.state.problems import Problem, ProblemKind
 from penstock.control.state.rollout.deployment import Deployment
+from penstock.control.state.routing.program_reports import asks_program, programs_at
 
 # Seconds: a plan of a small cluster takes less than the first, one that waits for a disk more.
 RECONCILE_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
@@ -147,6 +148,16 @@ class _Cluster:
         yield from _counted(view)
         yield from _deployments(view)
         yield from _traffic(view, totals)
+        yield by_deployment(
+            GaugeMetricFamily,
+            "penstock_head_deployment_program_not_asked",
+            "Gateways that do not ask the deployment's router program now: see the status.",
+            {
+                name: sum(bool(at.counts.unavailable) for at in programs_at(view, it))
+                for name, it in view.deployments.items()
+                if asks_program(it)
+            },
+        )
 
 
 def _counted(view: ClusterView) -> Iterator[Metric]:

@@ -16,6 +16,7 @@ from penstock.control.state.cluster import DeploymentCounts, GatewayReport
 from penstock.control.state.fleet.replica import ReplicaState
 from penstock.control.state.rollout.availability import Availability
 from penstock.control.state.routing.limits import SessionAffinity
+from penstock.control.state.routing.program_counts import ProgramCounts, ProgramFailure
 from penstock.control.state.routing.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
 from penstock.control.state.routing.suspects import EngineDeath, EngineEnd, Suspect
 from penstock.control.state.tenancy.spend import NANO
@@ -55,7 +56,17 @@ def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
         deployments=counts,
         doubts=tuple((d.replica_id, d.reason, d.for_ms) for d in message.doubts),
         streams=_streams(message),
+        programs={
+            each.deployment: _program_counts(each.program)
+            for each in message.deployments
+            if each.HasField("program")
+        },
     )
+
+
+def _program_counts(message: routes_pb2.ProgramReport) -> ProgramCounts:
+    failures = tuple(value_of(ProgramFailure, each) for each in message.failures)
+    return value_of(ProgramCounts, message, failures=failures)
 
 
 def _streams(message: routes_pb2.GatewayReport) -> dict[str, int]:

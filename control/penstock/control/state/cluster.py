@@ -15,6 +15,7 @@ from penstock.control.state.applied import Applied
 from penstock.control.state.fleet.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.recording.recordings import Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, DeploymentName
+from penstock.control.state.routing.program_counts import ProgramCounts
 from penstock.control.state.routing.suspects import Suspects
 from penstock.control.state.shadow.shadows import Shadows
 from penstock.control.state.tenancy.spend import Spending
@@ -72,6 +73,7 @@ class GatewayReport:
     doubts: tuple[tuple[str, str, int], ...] = ()
     # Requests under way of tenants that have a limit of them.
     streams: Mapping[str, int] = field(default_factory=dict)
+    programs: Mapping[str, ProgramCounts] = field(default_factory=dict)  # by deployment
 
 
 @dataclass(frozen=True, slots=True)

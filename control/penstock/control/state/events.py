@@ -82,6 +82,9 @@ class Reason(StrEnum):
     ALIAS_MOVED = "AliasMoved"
     ALIAS_DELETED = "AliasDeleted"
     BUDGET_USED_UP = "BudgetUsedUp"
+    PROGRAM_FAILED = "ProgramFailed"
+    PROGRAM_NOT_ASKED = "ProgramNotAsked"
+    PROGRAM_ASKED_AGAIN = "ProgramAskedAgain"
     REQUEST_QUARANTINED = "RequestQuarantined"
     REQUEST_RELEASED = "RequestReleased"
     VERDICT_CHANGED = "VerdictChanged"
@@ -96,6 +99,7 @@ WARNINGS: Final = frozenset(
         _R.REPLICA_WOKE_WRONG,
         *(_R.NODE_SILENT, _R.NODE_LOST, _R.GATEWAY_LOST, _R.ADAPTER_FAILED),
         *(_R.BUDGET_USED_UP, _R.REQUEST_QUARANTINED),
+        *(_R.PROGRAM_FAILED, _R.PROGRAM_NOT_ASKED),
     }
 )
 

@@ -26,6 +26,11 @@ from penstock.control.state.fleet.replica import (
 from penstock.control.state.problems import shortened
 from penstock.control.state.providers.secret_texts import looks_secret
 from penstock.control.state.rollout.happened import of_deployment, of_replica
+from penstock.control.state.routing.program_reports import (
+    ProgramChange,
+    program_changes,
+    signs,
+)
 from penstock.control.state.routing.suspects import Suspect
 from penstock.control.state.shadow.shadows import Shadow
 
@@ -64,6 +69,7 @@ def what_is_told(view: ClusterView) -> tuple[object, ...]:
         view.suspects,
         view.shadows.named,
         view.shadows.compared.verdicts,
+        signs(view),
     )
 
 
@@ -87,6 +93,9 @@ def _all(before: ClusterView, after: ClusterView, at: datetime) -> Iterator[Even
     for name in sorted(after.spending.used_up - before.spending.used_up):
         text = f"{name} has had its budget of today: it takes no more requests until midnight UTC"
         yield from _of(EventKind.BUDGET, name, [(Reason.BUDGET_USED_UP, text)], at, name)
+    for change in program_changes(before, after):
+        name = change.deployment
+        yield from _of(EventKind.DEPLOYMENT, name, _program(change), at, name)
     for _, was, now in _changed(before.suspects, after.suspects):
         if suspect := now or was:
             name, said = suspect.fingerprint.hex()[:FINGERPRINT], _suspect(was, now)
@@ -191,6 +200,20 @@ def _alias(name: str, was: Alias | None, now: Alias | None) -> Iterator[Told]:
         back = "back " if move.undoes else ""
         text = f"{name} moved {back}from {was.target} to {now.target}, by {move.by}"
         yield Reason.ALIAS_MOVED, text
+
+
+def _program(change: ProgramChange) -> Iterator[Told]:
+    name, gateway = change.deployment, change.gateway
+    for failure in change.new_failures:
+        text = f"the program of {name} failed at gateway {gateway}, as it did not before: {failure}"
+        yield Reason.PROGRAM_FAILED, text
+    was, now = change.was.unavailable, change.now.unavailable
+    if now and not was:
+        text = f"gateway {gateway} asks the program of {name} no more: {now} ({change.told})"
+        yield Reason.PROGRAM_NOT_ASKED, text
+    elif was and not now and change.now.asked:
+        text = f"gateway {gateway} asks the program of {name} again ({change.told})"
+        yield Reason.PROGRAM_ASKED_AGAIN, text
 
 
 def _suspect(was: Suspect | None, now: Suspect | None) -> Iterator[Told]:

@@ -16,6 +16,7 @@ from penstock.control.state.fleet.replica import LIVE, Node, NodeIntent, NodeSta
 from penstock.control.state.fleet.serving import is_current
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
+from penstock.control.state.routing.program_reports import program_trouble
 from penstock.control.state.shadow.condition import missing
 
 # Heartbeats come each second: of a node that is not heard for longer, all that is shown is old.
@@ -41,6 +42,7 @@ class ProblemKind(StrEnum):
     UPDATE_FAILED = "update_failed"
     COMPARER = "comparer"
     SHADOW = "shadow"
+    PROGRAM = "program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def problems(
         ),
         *_of_gateways(view),
         *(each for _, it in sorted(view.deployments.items()) for each in _of_deployment(view, it)),
+        *_of_programs(view, live),
         *_of_shadows(view),
     )
 
@@ -155,6 +158,12 @@ def _of_shadows(view: ClusterView) -> Iterator[Problem]:
                 f"repeats nothing: {why}; `penstock shadow delete {name}` if it is not to come back"
             )
             yield Problem(ProblemKind.SHADOW, f"shadow {name}", text)
+
+
+def _of_programs(view: ClusterView, live: Liveness) -> Iterator[Problem]:
+    for name, deployment in sorted(view.deployments.items()):
+        if text := program_trouble(view, live, deployment):
+            yield Problem(ProblemKind.PROGRAM, f"deployment {name}", shortened(text))
 
 
 def _of_deployment(view: ClusterView, deployment: Deployment) -> Iterator[Problem]:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.control.state.cluster import Gateway, GatewayReport, GatewayState
+from penstock.control.state.fleet.liveness import ObservedNode
+from penstock.control.state.fleet.replica import ProgramStatus, Resources
+from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.routing.program_counts import ProgramCounts, ProgramFailure
 from tests.control.cli.conftest import AskedHead
+from tests.fakes.control_values import NOON, node, replica
 
 TEXT = "async def route(request, engines, stats, *, share=0.5, to='x', deep=False):\n    pass\n"
 DEPLOY = ("deploy", "chat", "--engine", "simulated", "--model", "m")
@@ -98,3 +106,33 @@ def test_a_token_of_role_router_is_made_and_opens_nothing_here(
     refused = asked_head.run("status", "--admin-token-file", str(token))
     assert refused.exit_code == 1
     assert "for the MicroServing of replicas" in refused.stderr
+
+
+def test_status_and_describe_say_where_a_program_is_asked_and_why_not(
+    asked_head: AskedHead, file: str
+) -> None:
+    asked_head.run(*DEPLOY, "--set", f"program={file}", "--set", "selection_policy=program")
+    failed = (ProgramFailure("raised", 2, "KeyError: 'a'"),)
+    away = ProgramCounts("d", "three failures in a row", asked=9, decided=7, failures=failed)
+    report = GatewayReport(NOON, 1, programs={"chat": away})
+    gateway = Gateway("gw", GatewayState.READY, report=report, reporting=True)
+    cluster = asked_head.admin.cluster
+    view = cluster.view().with_gateway(gateway)
+    known = view.deployments[DeploymentName("chat")]
+    one = replica(uid=known.uid, digest=known.template_digest, deployment="chat")
+    served = replace(one, role="decode", status=replace(one.status, microserving_rest="h:7"))
+    cluster.replace(view.with_replica(served))
+    said = ProgramStatus(known.uid, "d", running=False, restarts=3, last_error="killed")
+    cluster.liveness.nodes[node().id] = ObservedNode(NOON, Resources(), programs=(said,))
+    for verb in (("status",), ("describe", "chat")):
+        told = asked_head.run(*verb)
+        assert told.exit_code == 0, told.stderr
+        lines = told.stdout
+        assert re.search(r"chat +not asked +the file [0-9a-f]{12} +gw +9 +7 +2 +0", lines), lines
+        assert "chat: gateway gw does not ask: three failures in a row" in lines
+        assert "chat: gateway gw: 2 raised: KeyError: 'a'" in lines
+        assert "chat: on node n1 it does not run, 3 restarts: killed" in lines
+        assert "r1: MicroServing by REST at h:7" in lines
+    assert TEXT.splitlines()[0] in asked_head.run("describe", "chat").stdout
+    asked_head.run("set", "chat", "selection_policy=power_of_two")
+    assert "Programs" not in asked_head.run("status").stdout

@@ -21,6 +21,7 @@ from penstock.control.admin.rollout.models import (
     ScaleModel,
     SpecModel,
 )
+from penstock.control.admin.rollout.program_models import ProgramStatusModel
 from penstock.control.admin.writes import Asked, Change, changes, creates, puts, tagged
 from penstock.control.errors import Code, PenstockError, Refused
 from penstock.control.managers.cluster_store import ClusterStore
@@ -206,7 +207,10 @@ class DeploymentsApi:
         traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())
         spent = self._spent(deployment.spec.name)
         texts = view.programs if texts is None else texts
-        return DeploymentModel.of(view, deployment, traffic, spent, texts)
+        shown = DeploymentModel.of(view, deployment, traffic, spent, texts)
+        live = self._cluster.liveness.known
+        shown.status.program = ProgramStatusModel.of(view, live, deployment)
+        return shown
 
 
 def check_code(write: Write, known: Deployment | None, spec: DeploymentSpec) -> None:

@@ -13,6 +13,7 @@ from penstock.control.admin.fields import Text, one_of
 from penstock.control.admin.fit_models import MemoryFitModel, unasked
 from penstock.control.admin.rollout.deployment_settings import SPECS, SettingsModel
 from penstock.control.admin.rollout.load_models import DoubtModel, LoadModel
+from penstock.control.admin.rollout.program_models import ProgramStatusModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
 from penstock.control.managers.routing.traffic import DeploymentTraffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
@@ -126,6 +127,9 @@ class StatusModel(Shown):
     rollout: RolloutModel | None = Field(None, description="null: of an older head")
     load: LoadModel = Field(default_factory=lambda: LoadModel())
     budget: BudgetModel = Field(default_factory=lambda: BudgetModel())
+    program: ProgramStatusModel | None = Field(
+        None, description="null: none says where its requests go"
+    )
 
 
 class DeploymentModel(Shown):

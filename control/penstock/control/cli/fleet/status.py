@@ -22,6 +22,7 @@ from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.failures import more, why
 from penstock.control.cli.money import dollars
+from penstock.control.cli.program_tables import program_parts, replica_note
 from penstock.control.cli.tables import Part, listing, memory_of, notes, show
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.problems import LONGEST_TEXT, ProblemKind, shortened
@@ -98,9 +99,11 @@ def to_parts(everything: Everything) -> list[Part]:
         *notes((it.name, why(it, LONGEST_TEXT)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         *_spends(deployments),
+        *program_parts(deployments),
         listing("Replicas", REPLICA_COLUMNS, (_replica(it, unobserved) for it in replicas)),
         *notes((it.id, _error(it)) for it in replicas),
         *notes((it.id, _doubts(it)) for it in replicas),
+        *notes(map(replica_note, replicas)),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
         *notes((it.id, _why_not_warm(it)) for it in everything.nodes),
         listing("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),

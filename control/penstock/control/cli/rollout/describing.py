@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from textwrap import indent
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from pydantic import BaseModel
@@ -15,11 +16,13 @@ from penstock.control.admin.rollout.revision_models import RevisionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.events import say_events
+from penstock.control.cli.program_tables import program_parts, replica_note
 from penstock.control.cli.tables import day, listing, memory_of, notes, show
 from penstock.control.errors import Code, NotFound
 from penstock.control.outside.admin_client import AdminClient
 
 EVENTS = 15  # that are shown
+SHORT: Any = {"exclude_defaults": True, "exclude": {"program": {"file"}}}  # of a spec
 
 
 class _Known(NamedTuple):
@@ -64,13 +67,15 @@ async def _asked(admin: AdminClient, name: str) -> _Known:
 
 def _show(known: _Known) -> None:
     it = known.deployment
-    status, spec = it.status, it.spec.model_dump(mode="json", exclude_defaults=True)
+    status, spec = it.status, it.spec.model_dump(mode="json", **SHORT)
     typer.echo(f"{it.name}: {status.phase}, {status.ready} of {status.wanted} replicas ready")
     if status.message:
         typer.echo(f"why: {status.message}")
     typer.echo(f"spec, where it is not the default (generation {it.generation}):")
     for key, value in spec.items():
         typer.echo(f"  {key}: {value if isinstance(value, str) else json.dumps(value)}")
+    if text := it.spec.program and it.spec.program.file:
+        typer.echo("program:\n" + indent(text, "  "))
     typer.echo()
     show(
         listing("Revisions", REVISION_COLUMNS, map(_revision, known.revisions)),
@@ -79,6 +84,8 @@ def _show(known: _Known) -> None:
         *notes((each.id, each.start.reason if each.start else "") for each in known.replicas),
         *notes((each.id, each.last_error) for each in known.replicas),
         *notes((each.id, each.leaving) for each in known.replicas),
+        *notes(map(replica_note, known.replicas)),
+        *program_parts([it]),
     )
     typer.echo(f"\nEvents{'' if known.events else ': none'}")
     say_events(known.events)

@@ -1,0 +1,53 @@
+"""Router programs and MicroServing for people: what `status` and `describe` show alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from penstock.control.admin.rollout.models import DeploymentModel, ReplicaModel
+from penstock.control.admin.rollout.program_models import ProgramAtModel
+from penstock.control.cli.tables import Part, listing, notes
+
+COLUMNS = ("name", "state", "program", "gateway", "asked", "decided", "failed", "moved tokens")
+
+
+def program_parts(deployments: Sequence[DeploymentModel]) -> list[Part]:
+    """Of those that ask one, where; nothing where none does."""
+    asking = [it for it in deployments if it.status.program]
+    if not asking:
+        return []
+    rows = [_row(it, at) for it in asking for at in it.status.program.gateways]
+    return [
+        listing("Programs", COLUMNS, rows),
+        *notes((it.name, why) for it in asking for why in _reasons(it)),
+    ]
+
+
+def replica_note(it: ReplicaModel) -> tuple[str, str]:
+    """What it is for, and where its MicroServing is."""
+    rest = f"MicroServing by REST at {it.microserving_rest}" if it.microserving_rest else ""
+    role = f"role {it.role}" if it.role else ""
+    return it.id, ", ".join(filter(None, (role, rest)))
+
+
+def _row(it: DeploymentModel, at: ProgramAtModel) -> tuple[str, ...]:
+    state = "not asked" if at.unavailable else "asked"
+    counts = (at.asked, at.decided, at.failed, at.moved_tokens)
+    name = it.status.program.name if it.status.program else ""
+    return (it.name, state, name, at.gateway, *map(str, counts))
+
+
+def _reasons(it: DeploymentModel) -> Iterator[str]:
+    """Why it is not asked, what failed, and how its processes ended."""
+    program = it.status.program
+    for at in program.gateways if program else ():
+        if at.unavailable:
+            yield f"gateway {at.gateway} does not ask: {at.unavailable}"
+        for each in at.failures:
+            said = f": {each.last}" if each.last else ""
+            yield f"gateway {at.gateway}: {each.count} {each.reason}{said}"
+    for on in program.nodes if program else ():
+        if on.last_error or not on.running:
+            state = "runs" if on.running else "does not run"
+            said = f": {on.last_error}" if on.last_error else ""
+            yield f"on node {on.node} it {state}, {on.restarts} restarts{said}"
