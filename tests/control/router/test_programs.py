@@ -107,6 +107,7 @@ async def test_data_parallel_takes_the_engine_with_the_fewest_calls_and_a_place(
         ("balanced_prefill_decode", 0, {"pd_balance_factor": 0.5}, ("d", 496, 0, 496)),
         ("balanced_prefill_decode", 600, {"pd_balance_factor": 0.5}, ("d", 496)),
         ("balanced_prefill_decode", 0, {"pd_balance_factor": 1}, ("d", 0)),
+        ("balanced_prefill_decode", 0, {"pd_balance_factor": 0.99}, ("d", 0)),
         ("self_balancing_prefill_decode", 0, {}, ("d", 992, 0, 992)),
     ],
 )
