@@ -121,6 +121,29 @@ async def test_a_request_makes_a_bounded_number_of_engine_calls() -> None:
     assert (decision.error, len(gateway.calls)) == ("raised", MOST_CALLS)
 
 
+async def test_engine_calls_of_one_request_at_once_are_bounded() -> None:
+    text = program(
+        "from asyncio import gather\n"
+        "    await gather(*(engines[0].lookup(request) for _ in range(17)))",
+        "USES = ['lookup']",
+    )
+    async with routing(text) as gateway:
+        decision = await gateway.decides()
+    assert decision.error == "raised"
+    assert "too_many_calls: 64 of one request, 16 at once" in decision.detail
+
+
+async def test_a_frame_is_no_longer_than_a_gateway_takes() -> None:
+    async with routing(program("raise ValueError('x' * 999)")) as gateway:
+        asks = [RouteAsk(ask_id=n, program_digest=gateway.digest) for n in range(1, 900)]
+        await gateway.send(GatewayFrame(asks=asks))
+        decided = 0
+        while decided < len(asks):
+            frame = await gateway.stream.read()
+            assert frame.ByteSize() < 256 << 10
+            decided += len(frame.decisions)
+
+
 async def test_a_program_of_another_digest_is_not_run() -> None:
     async with routing(program("return None")) as gateway:
         decision = await gateway.decides(program_digest="beef")

@@ -20,6 +20,7 @@ from penstock.control.cli.rollout.fitting import fit
 from penstock.control.cli.rollout.rollouts import rollout
 from penstock.control.cli.rollout.trying import spend, try_out
 from penstock.control.cli.root import without_verbs
+from penstock.control.cli.routing.programs import program
 from penstock.control.cli.routing.quarantine import quarantine
 from penstock.control.cli.serve import HELP as SERVE_HELP
 from penstock.control.cli.serve import serve
@@ -62,6 +63,7 @@ app.add_typer(adapters, rich_help_panel="Changing")
 app.add_typer(alias, rich_help_panel="Changing")
 app.add_typer(shadow, rich_help_panel="Looking")
 app.add_typer(record, rich_help_panel="Looking")
+app.add_typer(program, rich_help_panel="Looking")
 app.add_typer(quarantine, rich_help_panel="Changing")
 app.add_typer(tenants, rich_help_panel="Changing")
 app.add_typer(keys, rich_help_panel="Changing")

@@ -147,20 +147,24 @@ class Engine:
         """Leases room for the KV of the prompt's first `end` tokens; all: None. Second: how many
         of them are here already."""
         seq_id = self._calls.new_seq_id()
-        done = await self._call("prep_recv", seq_id=seq_id, end=_tokens(end))
+        done = await self._call("prep_recv", seq_id=seq_id, end=_end(end))
         return KvAddress(seq_id, self.id, done.matched_len, done.end), done.matched_len
 
     async def remote_send(
         self, kv_addr: KvAddress, begin: int | None = None, end: int | None = None
     ) -> Sent:
         """Computes the KV from `begin` to `end` here, as far as it is not here, and sends it to
-        that lease. Left out: all that the lease lacks."""
+        that lease. Left out: all that the lease lacks; where that is nothing, nobody is asked."""
+        begin = kv_addr.matched_len if begin is None else max(0, begin)
+        end = kv_addr.end if end is None else min(end, kv_addr.end)
+        if begin >= end:
+            return Sent(0, 0, 0)
         done = await self._call(
             "remote_send",
             to_replica_id=kv_addr.replica_id,
             seq_id=kv_addr.seq_id,
-            begin=_tokens(kv_addr.matched_len if begin is None else begin),
-            end=_tokens(kv_addr.end if end is None else end),
+            begin=begin,
+            end=end,
         )
         return Sent(done.moved_tokens, done.moved_bytes, done.transfer_us)
 
@@ -177,7 +181,7 @@ class Engine:
         """Moves the KV of the prompt's first `end` tokens from here into the prefix cache there;
         all: None. Nothing is generated."""
         seq_id = self._calls.new_seq_id()
-        done = await self._call("migrate", to_replica_id=to.id, seq_id=seq_id, end=_tokens(end))
+        done = await self._call("migrate", to_replica_id=to.id, seq_id=seq_id, end=_end(end))
         return Sent(done.moved_tokens, done.moved_bytes, done.transfer_us)
 
     async def _call(
@@ -280,8 +284,9 @@ BUILTINS: Final[Mapping[str, object]] = {
 """Names that every program has without an import."""
 
 
-def _tokens(count: int | None) -> int:
-    return TO_THE_END if count is None else max(0, min(int(count), TO_THE_END))
+def _end(end: int | None) -> int:
+    """As the gateway is told it, for whom 0 is the whole prompt; so is what no prompt reaches."""
+    return TO_THE_END if end is None else max(1, min(int(end), TO_THE_END))
 
 
 def _least(engines: Iterable[Engine], rank: Callable[[Engine], tuple[int, int]]) -> Engine | None:

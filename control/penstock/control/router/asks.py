@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from penstock.control.router.api import (
     Engine,
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 MOST_ASKS: Final = 1024  # under way at once, of all streams
 MOST_CALLS: Final = 64  # of one ask
+MOST_AT_ONCE: Final = 16  # of these
+MOST_WORDS: Final = 256  # of a frame, which a gateway takes up to 256 KiB of
 MOST_SEQ_ID: Final = 64  # bytes
 RAISED: Final = "raised"
 NONSENSE: Final = "nonsense"
@@ -59,7 +62,7 @@ class Conversation:
         self._programs = programs
         self._tasks = tasks
         self._asks: dict[int, Ask] = {}
-        self._frame = router_pb2.ProgramFrame()
+        self._words: deque[EngineCall | router_pb2.RouteDecision] = deque()
         self._has_more = asyncio.Event()
 
     def receive(self, frame: router_pb2.GatewayFrame) -> None:
@@ -76,8 +79,15 @@ class Conversation:
     async def next_frame(self) -> router_pb2.ProgramFrame:
         """What is to be sent, as soon as there is something."""
         await self._has_more.wait()
-        self._has_more.clear()
-        frame, self._frame = self._frame, router_pb2.ProgramFrame()
+        frame = router_pb2.ProgramFrame()
+        for _ in range(min(MOST_WORDS, len(self._words))):
+            word = self._words.popleft()
+            if isinstance(word, EngineCall):
+                frame.calls.append(word)
+            else:
+                frame.decisions.append(word)
+        if not self._words:
+            self._has_more.clear()
         return frame
 
     def close(self) -> None:
@@ -86,9 +96,9 @@ class Conversation:
             ask.cancel()
         self._asks.clear()
 
-    def send(self, call: EngineCall) -> None:
-        """An engine call."""
-        self._frame.calls.append(call)
+    def send(self, word: EngineCall | router_pb2.RouteDecision) -> None:
+        """Says it to the gateway."""
+        self._words.append(word)
         self._has_more.set()
 
     def _ask(self, asked: RouteAsk) -> None:
@@ -96,9 +106,9 @@ class Conversation:
         if asked.ask_id == 0 or asked.ask_id in self._asks:
             log.warning("an ask has id 0, or that of another: passed over")
         elif program is None:
-            self._tell(_failed(asked.ask_id, UNKNOWN, asked.program_digest[:MOST_SEQ_ID]))
+            self.send(_failed(asked.ask_id, UNKNOWN, asked.program_digest[:MOST_SEQ_ID]))
         elif len(self._programs.under_way) >= MOST_ASKS:
-            self._tell(_failed(asked.ask_id, RAISED, f"{MOST_ASKS} requests wait for it already"))
+            self.send(_failed(asked.ask_id, RAISED, f"{MOST_ASKS} requests wait for it already"))
         else:
             ask = Ask(asked, self.send)
             self._asks[asked.ask_id] = ask
@@ -111,14 +121,10 @@ class Conversation:
             decision = await run(program, ask, asked, stats)
             if self._asks.get(ask.id) is ask:  # else nobody wants to know
                 del self._asks[ask.id]
-                self._tell(decision)
+                self.send(decision)
         finally:
             ask.end()
             self._programs.under_way.discard(ask)
-
-    def _tell(self, decision: router_pb2.RouteDecision) -> None:
-        self._frame.decisions.append(decision)
-        self._has_more.set()
 
 
 class Ask:
@@ -127,7 +133,7 @@ class Ask:
     def __init__(self, asked: RouteAsk, send: Callable[[EngineCall], None]) -> None:
         self.id = asked.ask_id
         self.request = Request(asked)
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[Any] | None = None
         self.ended = float("inf")  # when nobody wanted it any more
         self._send = send
         self._waiting: dict[int, asyncio.Future[EngineReply]] = {}
@@ -143,8 +149,9 @@ class Ask:
         """Has the gateway make it. Raises EngineCallError where it is not asked."""
         if self.ended < float("inf"):
             raise EngineCallError("unavailable", "the request has been decided, or has gone")
-        if self._calls >= MOST_CALLS:
-            raise EngineCallError("too_many_calls", f"{MOST_CALLS} of one request")
+        if self._calls >= MOST_CALLS or len(self._waiting) >= MOST_AT_ONCE:
+            most = f"{MOST_CALLS} of one request, {MOST_AT_ONCE} at once"
+            raise EngineCallError("too_many_calls", most)
         self._calls += 1
         call.ask_id, call.call_id = self.id, self._calls
         future: asyncio.Future[EngineReply] = asyncio.get_running_loop().create_future()

@@ -32,6 +32,7 @@ class Program:
     route: Route
     uses: frozenset[str]
     filename: str  # in tracebacks
+    summary: str = ""  # its docstring
 
 
 def shipped_texts() -> Mapping[str, str]:
@@ -108,4 +109,4 @@ def _program(module: ModuleType, digest: str, filename: str) -> Program:
     uses = module.__dict__.get("USES", ())
     if not isinstance(uses, Collection) or not all(each in VERBS for each in uses):
         raise BadProgram(f"USES must be names of {', '.join(sorted(VERBS))}")
-    return Program(digest, route, frozenset(uses), filename)
+    return Program(digest, route, frozenset(uses), filename, module.__doc__ or "")

@@ -10,6 +10,5 @@ async def route(request, engines, stats, *, pd_balance_factor=0.1):
         return RouteDecision(engines.decode.least_loaded())
     prompt = await decode.tokenize(request)
     kv, held = await decode.prep_recv(request, end=int(prompt.length * (1 - pd_balance_factor)))
-    if held < kv.end:
-        await prefill.remote_send(kv, begin=held)
+    await prefill.remote_send(kv, begin=held)
     return RouteDecision(decode, kv)

@@ -12,6 +12,5 @@ async def route(request, engines, stats, *, most=0.5):
     length = (await decode.tokenize(request)).length
     share = min(most * length, max(0, prefill.waiting_tokens - decode.waiting_tokens) / 2)
     kv, held = await decode.prep_recv(request, end=int(length - share))
-    if held < kv.end:
-        await prefill.remote_send(kv, begin=held)
+    await prefill.remote_send(kv, begin=held)
     return RouteDecision(decode, kv)
