@@ -103,7 +103,11 @@ Awaitable<base::MaybeError> RequestFlow::ask_program(Exchange& x) {
   x.program.reset(question_for(x).release());
   if (!x.program) co_return std::nullopt;
   while (x.program->advance()) {
-    if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
+    if (x.program->death() != nullptr) break;
+    if (x.stop() != Stop::kNo) {
+      settle_program(x, ProgramOutcome::kAbandoned, {});
+      co_return stop_error(x.stop());
+    }
     if (x.opening.look_again) {
       x.program.reset();
       co_return std::nullopt;
@@ -111,17 +115,40 @@ Awaitable<base::MaybeError> RequestFlow::ask_program(Exchange& x) {
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
   }
+  if (x.program->death() != nullptr) co_return co_await die_of_leg(x);
   follow_program(x);
   x.waits_from = parts_.clock.steady_now();
   co_return std::nullopt;
+}
+
+// It may be what the engine died of: no other one is to die of it.
+Awaitable<base::MaybeError> RequestFlow::die_of_leg(Exchange& x) {
+  const LegDeath death = *x.program->death();
+  x.record().replica = death.replica.value;
+  x.record().legs = x.program->legs();
+  x.attempts.died_at(death.replica, death.failure);
+  x.program.reset();
+  x.at.leave_unused();
+  x.danger.guilty = true;
+  co_await know_fingerprint(x);
+  if (x.danger.fingerprint) suspect(x);
+  auto error = base::make_error(base::Kind::kEngineDead, death.failure.error.message());
+  error.code = "engine_dead";
+  error.retry_after = std::chrono::seconds(1);
+  x.attempts.failed(error);
+  co_return error;
 }
 
 void RequestFlow::follow_program(Exchange& x) {
   const std::string replica = x.program->replica();
   ProgramOutcome outcome = x.program->outcome();
   if (!replica.empty() && !x.at.move_place({replica})) outcome = ProgramOutcome::kNoPlace;
-  x.program->settle(outcome,
-                    outcome == ProgramOutcome::kNoPlace ? replica + " is full" : x.program->why());
+  const bool is_full = outcome == ProgramOutcome::kNoPlace;
+  settle_program(x, outcome, is_full ? replica + " is full" : x.program->why());
+}
+
+void RequestFlow::settle_program(Exchange& x, ProgramOutcome outcome, const std::string& why) {
+  x.program->settle(outcome, why);
   x.record().program = x.program->decision();
   x.record().legs = x.program->legs();
 }

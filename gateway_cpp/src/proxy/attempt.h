@@ -111,6 +111,11 @@ class Attempts {
     refused_ = refused();
     now_.reset();
   }
+  // An engine died that worked for it, as if it had gone there itself.
+  void died_at(const routing::ReplicaId& replica, const upstream::CallFailure& failure) {
+    failover_.sent_to(replica);
+    failover_.after(failure);
+  }
   // To another deployment.
   void leave() {
     drop();

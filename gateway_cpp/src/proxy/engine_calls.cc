@@ -194,7 +194,8 @@ void EngineCalls::start_step(EngineLeg& leg) {
       const Lease* found = lease(seq_id);
       if (found == nullptr) return fail(leg, "no_lease", {});
       const uint32_t begin = migrates ? leg.reply.matched_len() : leg.wanted.begin();
-      const uint32_t end = migrates ? found->end : leg.wanted.end();
+      const uint32_t wanted = leg.wanted.end();
+      const uint32_t end = migrates || wanted == 0 ? found->end : std::min(wanted, found->end);
       return open(leg, there,
                   send_request(*prompt_, found->address, begin, end, name_of_lease(seq_id),
                                errand_.request, errand_.program.transfer_deadline));
@@ -311,9 +312,13 @@ void EngineCalls::end(EngineLeg& leg) {
   told_.append("/").append(std::to_string(ms_between(leg.begun, now))).append("ms");
 }
 
-// What it says against the replica.
-void EngineCalls::note_failure(const EngineLeg& leg) const {
+// What it says against the replica, and of what its engine computed.
+void EngineCalls::note_failure(const EngineLeg& leg) {
   const auto against = blame_of(leg.call->failure());
+  const bool computes = leg.step() == v1::ENGINE_VERB_REMOTE_SEND;
+  if (computes && engine_died_with(leg.call->failure())) {
+    death_.emplace(LegDeath{seat_of(leg)->id(), leg.call->failure()});
+  }
   if (against) errand_.dispatcher->note_failure(*seat_of(leg), *against);
 }
 

@@ -36,6 +36,11 @@ struct EngineErrand {
   std::function<std::string_view()> body;
 };
 
+struct LegDeath {
+  routing::ReplicaId replica;
+  upstream::CallFailure failure;
+};
+
 class EngineCalls {
  public:
   explicit EngineCalls(EngineErrand errand) : errand_(std::move(errand)) {}
@@ -58,6 +63,8 @@ class EngineCalls {
   std::string name_of_lease(std::string_view seq_id) const;
   // Tokens whose KV was moved there.
   uint32_t moved_to(std::string_view replica_id) const;
+  // An engine has died with the prompt aboard; null: none has.
+  const LegDeath* death() const { return death_ ? &*death_ : nullptr; }
   // What has run, for logs: "prep_recv@r2=992/1ms, remote_send@r1=transfer/55ms".
   const std::string& told() const { return told_; }
 
@@ -89,7 +96,7 @@ class EngineCalls {
   void note_moved(const EngineLeg& leg);
   void fail(EngineLeg& leg, std::string cause, std::string_view detail);
   void end(EngineLeg& leg);
-  void note_failure(const EngineLeg& leg) const;
+  void note_failure(const EngineLeg& leg);
   void reap();
 
   void open(EngineLeg& leg, const EngineLeg::Replica& at, const google::protobuf::Message& message);
@@ -102,6 +109,7 @@ class EngineCalls {
   std::optional<v1::TokenizeReply> prompt_;
   bool tokenizes_ = false;    // a leg of ours is under way for it
   std::string prompt_fault_;  // why there is none
+  std::optional<LegDeath> death_;
   std::string told_;
 };
 

@@ -123,8 +123,7 @@ bool read_sent(EngineLeg& leg) {
 bool read_committed(EngineLeg& leg) {
   v1::CommitReply told;
   if (!parse(leg, told)) return false;
-  leg.reply.set_end(bounded_tokens(told.cached_len()));
-  leg.reply.set_matched_len(bounded_tokens(told.matched_len()));
+  leg.reply.set_matched_len(bounded_tokens(told.cached_len()));
   return true;
 }
 

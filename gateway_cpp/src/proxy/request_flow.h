@@ -111,6 +111,9 @@ class RequestFlow {
   std::unique_ptr<ProgramRoute> question_for(Exchange& x);
   Awaitable<base::MaybeError> ask_program(Exchange& x);
   static void follow_program(Exchange& x);
+  static void settle_program(Exchange& x, admission::ProgramOutcome outcome,
+                             const std::string& why);
+  Awaitable<base::MaybeError> die_of_leg(Exchange& x);
 
   // Down the ladder of a deployment that cannot answer: degrade.cc
   bool begin_descent(Exchange& x, const base::Error& no);

@@ -76,7 +76,7 @@ void RequestFlow::suspect(Exchange& x) {
                      {{"request_id", x.ask.request_id},
                       {"fingerprint", suspect.fingerprint.hex()},
                       {"deployment", route.name},
-                      {"replica_id", x.attempts.now().target().id},
+                      {"replica_id", x.record().replica},
                       {"deaths", suspect.deaths.size()}});
   parts_.suspects.died(std::move(suspect), parts_.clock.wall_now());
 }

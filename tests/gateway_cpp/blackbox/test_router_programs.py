@@ -130,6 +130,15 @@ async def test_a_program_says_where_requests_go(lead: Lead) -> None:
     assert [d.program.digest for d in report.deployments] == ["d1"]
 
 
+@pytest.mark.parametrize("category", ["x" * 65, "caf\xe9"])
+async def test_a_category_is_short_and_printable(lead: Lead, category: str) -> None:
+    led = await lead(never)
+    answer = await led.ask(f"x-penstock-category: {category}\r\n")
+    assert answer.status == 400
+    assert b"x-penstock-category" in answer.body
+    assert not led.router.asked
+
+
 async def test_kv_is_moved_and_the_call_that_generates_says_so(lead: Lead) -> None:
     led = await lead(split)
     answer = await led.ask()

@@ -36,11 +36,11 @@ class ProgramDirectoryTest : public testing::Test {
   ProgramDirectory programs_{directory_.path(), log_.log()};
 };
 
-constexpr const char* kGood = R"({"address":"127.0.0.1:81","token":"ab","digests":["d1"],"pid":7})";
+constexpr const char* kSeat = R"({"address":"127.0.0.1:81","token":"ab","digests":["d1"],"pid":7})";
 
 TEST_F(ProgramDirectoryTest, TellsWhereTheProgramsOfADeploymentAre) {
   EXPECT_EQ(seat(), nullptr);
-  write(kGood);
+  write(kSeat);
   ASSERT_NE(seat(), nullptr);
   EXPECT_EQ(*seat(), (ProgramSeat{"127.0.0.1:81", "ab", {"d1"}}));
   EXPECT_TRUE(seat()->runs("d1"));
@@ -48,14 +48,14 @@ TEST_F(ProgramDirectoryTest, TellsWhereTheProgramsOfADeploymentAre) {
 }
 
 TEST_F(ProgramDirectoryTest, ForgetsAProcessWhoseFileHasGone) {
-  write(kGood);
+  write(kSeat);
   ASSERT_NE(seat(), nullptr);
   std::filesystem::remove(directory_.path() / "u-1.json");
   EXPECT_EQ(seat(), nullptr);
 }
 
 TEST_F(ProgramDirectoryTest, LooksForNobodyWhereNoDeploymentHasAProgram) {
-  write(kGood);
+  write(kSeat);
   serve("u-1", false);
   EXPECT_FALSE(programs_.look(*table_.current()));
   EXPECT_EQ(programs_.find("u-1"), nullptr);
@@ -68,7 +68,7 @@ TEST_F(ProgramDirectoryTest, BelievesNoFileThatMakesNoSense) {
            R"({"address":"127.0.0.1:81","token":"a\nb","digests":["d1"]})",
            R"({"address":"127.0.0.1:81","token":"ab","digests":[7]})",
            R"({"address":"127.0.0.1:81","token":")" + std::string(300, 'a') + R"(","digests":[]})",
-           std::string(1'000, '['), std::string(100'000, ' ') + kGood}) {
+           std::string(1'000, '['), std::string(100'000, ' ') + kSeat}) {
     write(text);
     EXPECT_EQ(seat(), nullptr) << text.substr(0, 80);
     EXPECT_NE(log_.text().find("makes no sense"), std::string::npos);
@@ -85,7 +85,7 @@ TEST_F(ProgramDirectoryTest, SaysOnceThatAFileMakesNoSense) {
 
 TEST_F(ProgramDirectoryTest, LeavesItsDirectoryForNoUid) {
   serve("../u-1");
-  write(kGood);
+  write(kSeat);
   programs_.look(*table_.current());
   EXPECT_EQ(programs_.find("../u-1"), nullptr);
 }

@@ -27,15 +27,6 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   wire.mutable_replicas(0)->set_zone("zone-1");
   wire.mutable_replicas(0)->set_own_token(true);
   wire.mutable_replicas(0)->set_template_digest("digest-1");
-  auto& program = *wire.mutable_deployments(0)->mutable_program();
-  program.set_digest("digest-3");
-  program.set_name("data_parallel");
-  program.set_args(R"({"a":1})");
-  program.add_uses("lookup");
-  program.set_sees_tokens(true);
-  program.set_deadline_ms(5);
-  wire.mutable_replicas(0)->set_role("decode");
-  wire.mutable_replicas(0)->set_microserving(true);
   const routing::RouteSnapshot expected{
       .version = 9,
       .deployments = {{.name = "mini",
@@ -52,13 +43,7 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                        .endpoints = {"/v1/completions"},
                        .selection_policy = "session",
                        .keeps_sessions = true,
-                       .canary = {{"mini-next", 50, "digest-2"}},
-                       .program = routing::Program{.digest = "digest-3",
-                                                   .name = "data_parallel",
-                                                   .args = R"({"a":1})",
-                                                   .uses = {"lookup"},
-                                                   .sees_tokens = true,
-                                                   .deadline = std::chrono::milliseconds(5)}}},
+                       .canary = {{"mini-next", 50, "digest-2"}}}},
       .replicas = {{.id = {"mini-1"},
                     .deployment = "mini",
                     .address = "127.0.0.1:1",
@@ -69,10 +54,32 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                     .node = "node-1",
                     .zone = "zone-1",
                     .own_token = true,
-                    .template_digest = "digest-1",
-                    .role = routing::Role::kDecode,
-                    .microserving = true}}};
+                    .template_digest = "digest-1"}}};
   EXPECT_EQ(from_proto(wire), expected);
+}
+
+TEST(SnapshotCodec, KnowsAProgramAndWhatReplicasAreFor) {
+  penstock::v1::RouteSnapshot wire = snapshot_of(9, "mini");
+  EXPECT_FALSE(from_proto(wire).deployments[0].program);
+  auto& program = *wire.mutable_deployments(0)->mutable_program();
+  program.set_digest("digest-3");
+  program.set_name("data_parallel");
+  program.set_args(R"({"a":1})");
+  program.add_uses("lookup");
+  program.set_sees_tokens(true);
+  program.set_deadline_ms(5);
+  wire.mutable_replicas(0)->set_role("decode");
+  wire.mutable_replicas(0)->set_microserving(true);
+  const auto snapshot = from_proto(wire);
+  const routing::Program expected{.digest = "digest-3",
+                                  .name = "data_parallel",
+                                  .args = R"({"a":1})",
+                                  .uses = {"lookup"},
+                                  .sees_tokens = true,
+                                  .deadline = std::chrono::milliseconds(5)};
+  EXPECT_EQ(snapshot.deployments[0].program, expected);
+  EXPECT_EQ(snapshot.replicas[0].role, routing::Role::kDecode);
+  EXPECT_TRUE(snapshot.replicas[0].microserving);
 }
 
 TEST(SnapshotCodec, KeepsWhatIsRepeatedWithItsPrimary) {

@@ -103,6 +103,17 @@ TEST_F(ProgramFlowTest, AReceiverIsReleasedWhoseSenderIsLost) {
   EXPECT_EQ(upstream_.calls.back()->request.path(), "/v1/chat/completions");
 }
 
+TEST_F(ProgramFlowTest, WhatAnEngineDiedOfUnderALegGoesToNoOther) {
+  prepare_and_send();
+  call(2).fail(503, "engine_dead", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);
+  EXPECT_TRUE(done_);
+  EXPECT_EQ(reply_.status, 503U);
+  EXPECT_NE(reply_.text.find("engine_dead"), std::string::npos);
+  EXPECT_EQ(paths().back(), "d2 Release");
+  EXPECT_FALSE(suspects_.empty());
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(in_flight(i), 0U);
+}
+
 TEST_F(ProgramFlowTest, ACauseIsPassedOnToTheProgram) {
   ask(kStream);
   wants(v1::ENGINE_VERB_PREP_RECV, "d2", "a");
@@ -191,7 +202,7 @@ TEST_F(ProgramFlowTest, AContextIsMovedByThreeCallsAndTheRestOfTheProgramGoesOn)
   answer(3, committed);
   EXPECT_EQ(paths(), (Paths{"p1 Tokenize", "d1 PrepRecv", "p1 RemoteSend", "d1 Commit"}));
   EXPECT_EQ(replied().moved_tokens(), 48U);
-  EXPECT_EQ(replied().end(), 64U);
+  EXPECT_EQ(replied().matched_len(), 64U);
   program().decide(asked().ask_id(), "d1");
   EXPECT_EQ(upstream_.calls.back()->request.kv().moved_tokens(), 48U);
 }
