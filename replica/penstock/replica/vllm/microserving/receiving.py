@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 MOST_PEERS: Final = 64
 MOST_WRITERS: Final = 4  # of one lease
 HELLO_WITHIN: Final = 5.0
-_LEASE_WITHIN: Final = 2.0
+_LEASE_WITHIN: Final = 1.0
 _SEND_WITHIN: Final = 5.0
 _RENEWALS: Final = 5  # in the time of a lease, at most
 
@@ -69,8 +69,10 @@ class Receiver:
         self._leases: dict[str, Written] = {}
         self._changed = threading.Condition()
         self._places = threading.Semaphore(MOST_PEERS)
-        self._server = socket.create_server((host, 0), family=_family(host), backlog=MOST_PEERS)
-        self.host, self.port = host, self._server.getsockname()[1]
+        self.host = host.strip("[]")
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        self._server = socket.create_server((self.host, 0), family=family, backlog=MOST_PEERS)
+        self.port = self._server.getsockname()[1]
         threading.Thread(target=self._accept, name="kv-accept", daemon=True).start()
 
     def close(self) -> None:
@@ -144,7 +146,8 @@ class Receiver:
             sockets.send(peer, Refused("there is no such lease"))
             return
         try:
-            self._take(lease, hello, peer)
+            with self._fetching(hello) as fetch:
+                self._take(lease, peer, fetch)
         finally:
             with lease.lock:
                 lease.peers.discard(peer)
@@ -174,9 +177,15 @@ class Receiver:
             lease.peers.add(peer)
             return True
 
-    def _take(self, lease: Written, hello: Hello, peer: socket.socket) -> None:
+    def _fetching(self, hello: Hello) -> contextlib.AbstractContextManager[Any]:
+        """What fetches blocks of this peer; none: it sends them."""
+        if self._fetcher is None:
+            return contextlib.nullcontext()
+        source: contextlib.AbstractContextManager[Any] = self._fetcher.source(hello.memory)
+        return source
+
+    def _take(self, lease: Written, peer: socket.socket, fetch: Any) -> None:
         peer.settimeout(LONGEST)  # the lease's end ends it sooner
-        fetch = self._fetcher.source(hello.memory) if self._fetcher else None
         sockets.send(peer, Welcome())
         self._told(lease)
         fetched: Blocks | None = None
@@ -193,7 +202,7 @@ class Receiver:
             lease.began = lease.began or time.monotonic()
             blocks = [lease.blocks[place] for place in frame.places]
             if fetch:
-                fetch(frame, blocks, peer, lambda: lease.open)
+                fetch(frame, blocks)
                 sockets.send(peer, Welcome())
                 fetched = frame
             elif self._taken(lease, frame, blocks, peer):
@@ -229,7 +238,3 @@ class Receiver:
     def _told(self, lease: Written) -> None:
         lease.told = time.monotonic()
         self._tell({"moved": lease.seq_id})
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
