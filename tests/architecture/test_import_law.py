@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,7 @@ PURE = {
 }
 
 
+@cache
 def modules() -> list[tuple[str, Path]]:
     """Every module of the rooms: its import name and file."""
     found = []
@@ -71,6 +73,7 @@ def modules() -> list[tuple[str, Path]]:
     return found
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """The absolute names that a file imports, lazily too."""
     names: set[str] = set()

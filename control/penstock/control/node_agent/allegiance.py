@@ -19,8 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from penstock.control.errors import ForeignHead
-from penstock.control.state.command import START_ONCE
-from penstock.control.state.stamp import Stamp
+from penstock.control.state.stamp import START_ONCE, Stamp
 from penstock.v1 import common_pb2
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.serving import is_foreign
 from penstock.control.state.rollout.deployment import Departed
-from penstock.control.state.stamp import Stamp, contradiction
+from penstock.control.state.stamp import START_ONCE, Stamp, contradiction
 
-START_ONCE = "start `penstock head`, or `penstock serve`, once with --take-over"
 ADVICE = f"to go on with this store, {START_ONCE}"
 STRANGERS_ADVICE = (
     "if it is to belong to this head, start a node agent with a --data-dir of its own and a gateway"

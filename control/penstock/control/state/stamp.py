@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+START_ONCE = "start `penstock head`, or `penstock serve`, once with --take-over"
+
 
 @dataclass(frozen=True, slots=True)
 class Stamp:

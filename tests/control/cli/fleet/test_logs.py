@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.control.admin.fleet.logs_api import MOST_LINES
 from penstock.control.errors import NodeUnreachable
-from penstock.control.managers.fleet.replica_logs import LogPart, LogRequest
+from penstock.control.managers.fleet.replica_logs import MOST_LINES, LogPart, LogRequest
 from penstock.control.state.rollout.deployment import after_failure
 from penstock.control.state.rollout.revision import Cause
 from tests.control.cli.conftest import AskedHead

@@ -14,11 +14,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from penstock.control.admin.auth import Operator
 from penstock.control.admin.resources import resources
-from penstock.control.managers.fleet.replica_logs import LogRequest, ReplicaLogs
+from penstock.control.managers.fleet.replica_logs import (
+    MOST_LINES,
+    USUAL_LINES,
+    LogRequest,
+    ReplicaLogs,
+)
 from penstock.control.state.fleet.replica import ReplicaId
 
-MOST_LINES: Final = 10_000
-USUAL_LINES: Final = 500
 # A reader that takes nothing for so long gives its place to others.
 TAKEN_WITHIN: Final = timedelta(minutes=1)
 TEXT: Final[dict[int | str, dict[str, Any]]] = {

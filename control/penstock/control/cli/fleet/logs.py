@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.admin.fleet.logs_api import MOST_LINES, USUAL_LINES
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.outcome import finish
 from penstock.control.errors import Code, NotFound, PenstockError, invalid_setting
-from penstock.control.managers.fleet.replica_logs import ERROR, OURS
+from penstock.control.managers.fleet.replica_logs import ERROR, MOST_LINES, OURS, USUAL_LINES
 from penstock.control.outside.admin_client import AdminClient
 
 LOOK_EVERY = timedelta(seconds=1)

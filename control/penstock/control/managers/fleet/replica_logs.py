@@ -15,6 +15,8 @@ from penstock.control.managers.cluster import Cluster
 from penstock.control.state.fleet.replica import Node, NodeState, ReplicaId
 
 MOST_READERS: Final = 32
+MOST_LINES: Final = 10_000  # that one may ask for
+USUAL_LINES: Final = 500
 OURS: Final = "penstock: "
 ERROR: Final = f"{OURS}error: "
 

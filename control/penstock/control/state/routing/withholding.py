@@ -8,10 +8,10 @@ have.
 from __future__ import annotations
 
 from penstock.control.state.cluster import ClusterView
-from penstock.control.state.command import START_ONCE
 from penstock.control.state.fleet.replica import ReplicaState
 from penstock.control.state.fleet.serving import is_foreign
 from penstock.control.state.routing.snapshot import Routes
+from penstock.control.state.stamp import START_ONCE
 
 
 def withheld(view: ClusterView, told: Routes, new: Routes) -> str:

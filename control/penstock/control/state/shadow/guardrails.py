@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from math import prod
 from typing import Final
 
-import regex
-
 from penstock.control.errors import InvalidInput
 
 MOST_GUARDRAILS: Final = 16
@@ -52,6 +50,8 @@ def _fault(pattern: str) -> str:
     counts = [max(int(count or 0) for count in found) or 1 for found in _COUNTS.findall(pattern)]
     if prod(counts) > MOST_REPEATS:
         return f"its counts come to more than {MOST_REPEATS:,}, multiplied"
+    import regex  # for this alone, and a process has started by the time that it takes
+
     try:
         finds_nothing = regex.compile(pattern).search("", timeout=1.0)
     except (regex.error, ValueError, OverflowError, RecursionError, TimeoutError) as error:
