@@ -69,9 +69,24 @@ def sets(system: System, **settings: Any) -> None:
 
 
 def switched(system: System, name: str, **args: Any) -> None:
-    """Has another program route; returns when requests are decided by it."""
-    sets(system, selection_policy="program", program={"name": name, "args": args})
-    eventually(lambda: _decides(system), within=20, what=f"decisions by {name}")
+    """Has another program that ships route; returns when requests are decided by it."""
+    _set(system, {"name": name, "args": args})
+
+
+def runs(system: System, text: str) -> None:
+    """Likewise, a program of one's own."""
+    _set(system, {"file": text})
+
+
+def _set(system: System, program: Json) -> None:
+    sets(system, selection_policy="program", program=program)
+    wanted = system.admin(f"deployments/{MODEL}")["status"]["program"]["digest"]
+
+    def decides() -> bool:
+        told = system.admin(f"deployments/{MODEL}")["status"]["program"]
+        return told["digest"] == wanted and _decides(system)
+
+    eventually(decides, within=20, what=f"decisions by {program}")
 
 
 def _decides(system: System) -> bool:

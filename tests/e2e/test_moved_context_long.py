@@ -25,11 +25,10 @@ USES = {"prep_recv", "remote_send"}
 
 
 async def route(request, engines, stats):
-    sender, receiver = (list(engines) * 2)[int(request.request_id[-1], 16) % 2 :][:2]
-    prompt = await receiver.tokenize(request)
-    kv_addr, matched = await receiver.prep_recv(prompt, prompt.length)
-    await sender.remote_send(kv_addr, matched, prompt.length)
-    return RouteDecision(receiver, kv=Kv(kv_addr.seq_id, prompt.length))
+    sender, receiver = (list(engines) * 2)[hash(request.id) % 2 :][:2]
+    kv, held = await receiver.prep_recv(request)
+    await sender.remote_send(kv, begin=held)
+    return RouteDecision(receiver, kv)
 """
 
 

@@ -9,10 +9,30 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.moved_context import PIRATE, PROGRAMS, Json, Said, ask, at_rest, sets, switched, up
+from tests.e2e.moved_context import (
+    PIRATE,
+    PROGRAMS,
+    Json,
+    Said,
+    ask,
+    at_rest,
+    runs,
+    sets,
+    switched,
+    up,
+)
 from tests.e2e.system import System
 
 WORDS = ("river", "stone", "cloud", "ember", "winter", "garden", "mirror", "copper", "lantern")
+TO_FIRST = """
+USES = {"migrate"}
+
+
+async def route(request, engines, stats):
+    await engines[1].migrate(request, engines[0])
+    return RouteDecision(engines[0])
+"""
+TO_SECOND = TO_FIRST.replace("engines[1]", "engines[9]").replace("[0]", "[1]").replace("[9]", "[0]")
 MOVERS = [name for name in PROGRAMS if "prefill" in name]
 
 
@@ -42,7 +62,7 @@ def test_an_answer_is_token_for_token_that_of_one_engine(pair: System, name: str
     switched(pair, name)
     kinds: tuple[Json, ...] = ({}, {"temperature": 0.8, "seed": 7}, {"model": "chat:pirate"})
     asked = [
-        (_prompt(hash_of(name) + number, 40 * 3**number), fields)
+        (_prompt(hash_of(name) + number, 100 + 100 * number), fields)
         for number, fields in enumerate(kinds)
     ]
     moved = [ask(pair, prompt, **fields) for prompt, fields in asked]
@@ -67,12 +87,16 @@ def test_a_second_request_moves_only_what_is_new(pair: System) -> None:
 
 @pytest.mark.vllm
 def test_a_context_that_was_moved_is_found_by_a_plain_request(pair: System) -> None:
-    """Where a migration goes wrong the answer is computed plainly, and nothing is cached."""
     prompt = _prompt(700, 200)
-    _plainly(pair, prompt)
-    switched(pair, "context_migration")
-    moved = ask(pair, prompt)
-    assert moved.text == _plainly(pair, prompt).text
+    runs(pair, TO_FIRST.replace("await", "#"))
+    first = ask(pair, prompt)
+    runs(pair, TO_SECOND)
+    moving = ask(pair, prompt)
+    runs(pair, TO_SECOND.replace("await", "#"))
+    plain = ask(pair, prompt)
+    assert (first.cached, moving.cached, plain.moved) == (0, 0, 0)
+    assert moving.moved == plain.cached >= plain.prompt - 64
+    assert first.text == moving.text == plain.text
     at_rest(pair)
 
 
