@@ -68,7 +68,7 @@ def test_contexts_move_when_engines_are_busy() -> None:
 
 
 def test_the_same_words_give_the_same_figures() -> None:
-    assert tried("prefill_decode", "--prefill", 1) == tried("prefill_decode", "--prefill", 1)
+    assert tried("prefill_decode") == tried("prefill_decode")
 
 
 def test_a_recording_gives_lengths_times_and_sessions(tmp_path: Path) -> None:
