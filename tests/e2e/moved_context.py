@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ PROGRAMS = (
     "balanced_prefill_decode",
     "context_migration",
 )
+SHIPPED = Path(__file__).parents[2] / "control/penstock/control/router/programs"
 PIRATE = """\
 ---
 penstock: v1
@@ -70,21 +72,21 @@ def sets(system: System, **settings: Any) -> None:
 
 def switched(system: System, name: str, **args: Any) -> None:
     """Has another program that ships route; returns when requests are decided by it."""
-    _set(system, {"name": name, "args": args})
+    _set(system, (SHIPPED / f"{name}.py").read_text(), name=name, args=args)
 
 
 def runs(system: System, text: str) -> None:
     """Likewise, a program of one's own."""
-    _set(system, {"file": text})
+    _set(system, text, file=text)
 
 
-def _set(system: System, program: Json) -> None:
+def _set(system: System, text: str, **program: Any) -> None:
     sets(system, selection_policy="program", program=program)
-    wanted = system.admin(f"deployments/{MODEL}")["status"]["program"]["digest"]
+    digest = hashlib.sha256(text.encode()).hexdigest()
 
     def decides() -> bool:
-        told = system.admin(f"deployments/{MODEL}")["status"]["program"]
-        return told["digest"] == wanted and _decides(system)
+        gateways = system.admin(f"deployments/{MODEL}")["status"]["program"]["gateways"]
+        return any(each["digest"] == digest for each in gateways) and _decides(system)
 
     eventually(decides, within=20, what=f"decisions by {program}")
 

@@ -116,8 +116,10 @@ def programs(system: System) -> list[psutil.Process]:
 
 def test_status_says_what_routes_and_why_not(three: System) -> None:
     switched(three, "data_parallel")
-    told = three.admin(f"deployments/{MODEL}")["status"]
-    assert "data_parallel" in str(told)
+    told = three.admin(f"deployments/{MODEL}")["status"]["program"]
+    assert told["name"] == "data_parallel"
+    assert [each["unavailable"] for each in told["gateways"]] == [""]
+    assert [each["running"] for each in told["nodes"]] == [True]
     sets(three, selection_policy="power_of_two")
     deadline = time.monotonic() + 20
     while programs(three) and time.monotonic() < deadline:
