@@ -162,9 +162,10 @@ class System:
             try:
                 if process.status() == psutil.STATUS_ZOMBIE:
                     continue
-                if process.environ().get(MARK) != self.run_id:
-                    continue
                 line = " ".join(process.cmdline())
+                # A router program's process has an environment of its own.
+                if process.environ().get(MARK) != self.run_id and f"{self.data}/" not in line:
+                    continue
             except psutil.Error:
                 continue
             if all(word in line for word in words):
