@@ -171,6 +171,9 @@ async def test_roles_say_how_many_replicas_there_are(admin: Admin) -> None:
         ({"engine_args": {"kv-transfer-config": "{}"}}, "a KV connector of its own"),
         ({"engine_args": {"kv_cache_dtype": "fp8_e4m3"}}, "the scales of fp8"),
         ({"engine_args": {"prefix_caching_hash_algo": "sha256"}}, "by sha256_cbor"),
+        ({"engine_args": {"spec_method": "ngram"}}, "speculative decoding"),
+        ({"engine_args": {"pipeline_parallel_size": 2}}, "engines of one stage"),
+        ({"engine_args": {"runner": "pooling"}}, "keeps no KV"),
     ],
 )
 async def test_what_microserving_cannot_be_beside_is_refused(
