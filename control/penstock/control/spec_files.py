@@ -62,6 +62,13 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
         return True
 
 
+def _as_it_is(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    """A text of several lines stays readable: that of a program."""
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _as_it_is)
 _PLAIN = (
     ("null", r"~|null|Null|NULL|", "~nN\0"),
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),

@@ -46,7 +46,7 @@ class Replicas:
 
 
 @pytest.fixture
-async def replicas() -> AsyncIterator[Replicas]:
+def replicas() -> Replicas:
     return Replicas()
 
 

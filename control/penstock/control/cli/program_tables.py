@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from penstock.control.admin.rollout.models import DeploymentModel, ReplicaModel
-from penstock.control.admin.rollout.program_models import ProgramAtModel
+from penstock.control.admin.rollout.program_models import ProgramAtModel, ProgramStatusModel
 from penstock.control.cli.tables import Part, listing, notes
 
 COLUMNS = ("name", "state", "program", "gateway", "asked", "decided", "failed", "moved tokens")
@@ -13,13 +13,13 @@ COLUMNS = ("name", "state", "program", "gateway", "asked", "decided", "failed", 
 
 def program_parts(deployments: Sequence[DeploymentModel]) -> list[Part]:
     """Of those that ask one, where; nothing where none does."""
-    asking = [it for it in deployments if it.status.program]
+    asking = [(it.name, it.status.program) for it in deployments if it.status.program]
     if not asking:
         return []
-    rows = [_row(it, at) for it in asking for at in it.status.program.gateways]
+    rows = [_row(name, it, at) for name, it in asking for at in it.gateways]
     return [
         listing("Programs", COLUMNS, rows),
-        *notes((it.name, why) for it in asking for why in _reasons(it)),
+        *notes((name, why) for name, it in asking for why in _reasons(it)),
     ]
 
 
@@ -30,23 +30,21 @@ def replica_note(it: ReplicaModel) -> tuple[str, str]:
     return it.id, ", ".join(filter(None, (role, rest)))
 
 
-def _row(it: DeploymentModel, at: ProgramAtModel) -> tuple[str, ...]:
+def _row(name: str, it: ProgramStatusModel, at: ProgramAtModel) -> tuple[str, ...]:
     state = "not asked" if at.unavailable else "asked"
     counts = (at.asked, at.decided, at.failed, at.moved_tokens)
-    name = it.status.program.name if it.status.program else ""
-    return (it.name, state, name, at.gateway, *map(str, counts))
+    return (name, state, it.name, at.gateway, *map(str, counts))
 
 
-def _reasons(it: DeploymentModel) -> Iterator[str]:
+def _reasons(it: ProgramStatusModel) -> Iterator[str]:
     """Why it is not asked, what failed, and how its processes ended."""
-    program = it.status.program
-    for at in program.gateways if program else ():
+    for at in it.gateways:
         if at.unavailable:
             yield f"gateway {at.gateway} does not ask: {at.unavailable}"
         for each in at.failures:
             said = f": {each.last}" if each.last else ""
             yield f"gateway {at.gateway}: {each.count} {each.reason}{said}"
-    for on in program.nodes if program else ():
+    for on in it.nodes:
         if on.last_error or not on.running:
             state = "runs" if on.running else "does not run"
             said = f": {on.last_error}" if on.last_error else ""

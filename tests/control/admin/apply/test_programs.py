@@ -28,7 +28,9 @@ async def test_what_is_written_out_makes_the_same_elsewhere_and_nothing_here() -
         assert again["same"] == 1
         (written,) = (await admin.client.get("/admin/v1/export")).json()["documents"]
         assert written == ASKED
-        (read,) = spec_files.parsed(spec_files.written([written]), "now.yaml")
+        file = spec_files.written([written])
+        assert "  file: |\n    async def route" in file, "for people to read"
+        (read,) = spec_files.parsed(file, "now.yaml")
         assert read.said == ASKED
         assert (await plan_of(admin, dict(read.said)))["same"] == 1
     async with running_admin() as other:

@@ -45,14 +45,16 @@ async def set_to(admin: Admin, **said: Any) -> dict[str, Any]:
 
 async def test_a_file_is_shown_again_and_stored_by_its_digest(admin: Admin) -> None:
     made = await set_to(admin, **ASKED)
-    whole = {"name": "", "file": PLAIN, "module": "", "digest": digest_of(PLAIN)}
-    assert made["spec"]["program"] == whole | {"args": {"share": 0.1}}
-    assert (await admin.client.get(URL)).json()["spec"] == made["spec"]
+    told = {"name": "", "module": "", "digest": digest_of(PLAIN), "args": {"share": 0.1}}
+    shown = (await admin.client.get(URL)).json()["spec"]
+    assert shown["program"] == told | {"file": PLAIN}
     assert texts(admin) == {digest_of(PLAIN): PLAIN}
     (listed,) = (await admin.client.get("/admin/v1/deployments")).json()
-    assert listed["spec"]["program"]["file"] == "", "lists leave texts out"
-    put = await admin.client.put(URL, json=made["spec"])
-    assert put.json()["generation"] == made["generation"], "what is shown can be sent again"
+    for other in (listed, made):
+        assert other["spec"]["program"] == told | {"file": ""}, "lists and answers leave it out"
+    for each in (shown, made["spec"]):
+        put = await admin.client.put(URL, json=each)
+        assert put.json()["generation"] == made["generation"], "what is shown can be sent again"
     known = admin.cluster.view().deployments[DeploymentName("mini")]
     assert known.template_digest == made["template_digest"]
     assert known.template_generation == 1, "no replica is replaced"
@@ -75,8 +77,8 @@ MINI_PUT = {key: value for key, value in MINI.items() if key != "name"}
 async def test_settings_go_back_to_the_program_before(admin: Admin) -> None:
     await set_to(admin, **ASKED)
     await set_to(admin, program={"name": "shipped", "args": {"share": 1}})
-    back = await admin.client.post(f"{URL}/rollback", json={"settings": -1})
-    assert back.json()["spec"]["program"]["file"] == PLAIN
+    await admin.client.post(f"{URL}/rollback", json={"settings": -1})
+    assert (await admin.client.get(URL)).json()["spec"]["program"]["file"] == PLAIN
     await set_to(admin, program=None, selection_policy="power_of_two")
     assert (await admin.client.get(URL)).json()["spec"]["program"] is None
 
@@ -171,6 +173,9 @@ async def test_roles_say_how_many_replicas_there_are(admin: Admin) -> None:
         ({"engine_args": {"kv-transfer-config": "{}"}}, "a KV connector of its own"),
         ({"engine_args": {"kv_cache_dtype": "fp8_e4m3"}}, "the scales of fp8"),
         ({"engine_args": {"prefix_caching_hash_algo": "sha256"}}, "by sha256_cbor"),
+        ({"engine_args": {"spec_method": "ngram"}}, "speculative decoding"),
+        ({"engine_args": {"pipeline_parallel_size": 2}}, "engines of one stage"),
+        ({"engine_args": {"runner": "pooling"}}, "keeps no KV"),
     ],
 )
 async def test_what_microserving_cannot_be_beside_is_refused(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.control.metrics.head import HeadFacts, HeadMetrics
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
 from penstock.control.state.fleet.liveness import Liveness, ObservedNode
 from penstock.control.state.fleet.replica import ProgramStatus, Resources
@@ -17,7 +18,8 @@ from penstock.control.state.rollout.deployment import created
 from penstock.control.state.routing.limits import SelectionPolicy, Sharing
 from penstock.control.state.routing.program_counts import ProgramCounts, ProgramFailure
 from penstock.control.state.routing.program_setting import Program
-from tests.fakes.control_values import NOON, UID, node, spec
+from tests.fakes.control_values import MINI, NOON, UID, node, spec
+from tests.fakes.promtool import samples
 
 GOOD = ProgramCounts("d1", asked=9, decided=8)
 SLOW = replace(GOOD, failures=(ProgramFailure("slow", 1),))
@@ -99,6 +101,10 @@ def test_counts_that_grow_wake_nobody() -> None:
     ],
 )
 def test_a_program_that_is_not_asked_is_a_problem(view: ClusterView, *, is_wrong: bool) -> None:
+    metric = samples(HeadMetrics(HeadFacts(lambda: view, lambda: 1, dict, lambda: 0)).page())
+    name = 'penstock_head_deployment_program_not_asked{deployment="mini"}'
+    asks = view.deployments[MINI].spec.sharing.policy is SelectionPolicy.PROGRAM
+    assert metric.get(name) == (float(is_wrong) if asks else None)
     status = ProgramStatus(UID, "d1", running=False, last_error="it ended with exit code 1")
     live = Liveness(nodes={node().id: ObservedNode(NOON, Resources(), programs=(status,))})
     found = [

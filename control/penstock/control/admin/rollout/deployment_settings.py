@@ -44,7 +44,7 @@ class ProgramModel(BaseModel):
 
     name: Text = Field("", description="of one that ships", examples=["prefill_decode"])
     file: Annotated[StrictStr, Field(max_length=MOST_BYTES)] = Field(
-        "", description="the text of one that does not; lists leave it out"
+        "", description="the text of one that does not; told where its deployment is shown alone"
     )
     module: Text = Field("", description="of Python, that nodes allow by --program-modules")
     digest: Text = Field("", description="of the file's text; alone: a text that is stored already")

@@ -94,7 +94,7 @@ class DeploymentsApi:
         """Deployments, by name; engines are among them."""
         view = self._cluster.view()
         named = {n: d for n, d in view.deployments.items() if owner in (None, d.owner)}
-        return [self._model(view, d, NO_TEXTS) for d in page.of(named)]
+        return [self._model(view, d) for d in page.of(named)]
 
     async def create_deployment(self, body: NewDeployment, write: Creates) -> DeploymentModel:
         """Creates a deployment; 409 where the name is taken."""
@@ -115,7 +115,8 @@ class DeploymentsApi:
     async def get_deployment(self, name: str, _: Viewer, response: Response) -> DeploymentModel:
         """One deployment."""
         tagged(response, self.known(name))
-        return self._model(self._cluster.view(), self.known(name))
+        view = self._cluster.view()
+        return self._model(view, self.known(name), view.programs)
 
     async def put_deployment(self, name: str, body: SpecModel, write: Puts) -> DeploymentModel:
         """Replaces a deployment's spec whole, or creates it (201)."""
@@ -201,12 +202,11 @@ class DeploymentsApi:
         return shown
 
     def _model(
-        self, view: ClusterView, deployment: Deployment, texts: Texts | None = None
+        self, view: ClusterView, deployment: Deployment, texts: Texts = NO_TEXTS
     ) -> DeploymentModel:
-        """With the text of its program, unless others are given."""
+        """With the text of its program, where `texts` have it: answers to changes are stored."""
         traffic = self._traffic.of(view, deployment.spec.name, self._clock.steady())
         spent = self._spent(deployment.spec.name)
-        texts = view.programs if texts is None else texts
         shown = DeploymentModel.of(view, deployment, traffic, spent, texts)
         live = self._cluster.liveness.known
         shown.status.program = ProgramStatusModel.of(view, live, deployment)

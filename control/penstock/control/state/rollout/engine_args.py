@@ -53,6 +53,7 @@ class Contradiction(NamedTuple):
     cause: str
 
 
+_SPECULATES = Contradiction(_ANY, "speculative decoding keeps KV of its own")
 KEEPS_KV = {
     "enable_prefix_caching": Contradiction(
         re.compile(r"(?i)^(false|0)$"), "KV that is moved is found by the prefix cache"
@@ -64,6 +65,13 @@ KEEPS_KV = {
     ),
     "prefix_caching_hash_algo": Contradiction(
         re.compile(r"^(?!sha256_cbor$)"), "engines have to hash alike, by sha256_cbor"
+    ),
+    "pipeline_parallel_size": Contradiction(
+        re.compile(r"^(?!1$)"), "KV is moved by engines of one stage"
+    ),
+    "runner": Contradiction(re.compile("^pooling$"), "a model that pools keeps no KV"),
+    **dict.fromkeys(
+        ("speculative_config", "spec_method", "spec_model", "spec_tokens"), _SPECULATES
     ),
 }
 """What MicroServing cannot be beside, as far as an argument tells it."""
