@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.control.router.confine import version
 from penstock.control.router.program import digest_of, shipped_texts
 from penstock.control.router.sandbox import OUTPUT_A_MINUTE
 from penstock.v1.router_pb2 import GatewayFrame
@@ -113,6 +114,36 @@ async def test_what_goes_wrong_in_one_request_is_that_requests_failure(
         after = await gateway.decides(session="kept.clear()")
     assert failed.error == "raised"
     assert error in failed.detail
+    assert (after.replica_id, after.error) == ("a", "")
+
+
+@pytest.mark.skipif(not version(), reason="a kernel without Landlock")
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "open('{secret}')",
+        "open('{secret}.new', 'w')",
+        "import os; os.execv('/bin/sh', ['sh'])",
+        "import socket; socket.create_connection(('127.0.0.1', {port}), 1)",
+        "import socket; socket.create_server(('127.0.0.1', 0))",
+        "import os; os.kill({parent}, 0)",
+    ],
+    ids=["reads a secret", "writes a file", "executes", "connects", "listens", "signals"],
+)
+async def test_nothing_of_its_machine_but_its_python_is_open_to_it(
+    routers: Routers, tmp_path_factory: pytest.TempPathFactory, deed: str
+) -> None:
+    secret = tmp_path_factory.mktemp("elsewhere") / "cluster.token"
+    secret.write_text("secret")
+    process = routers.start(DOES)
+    port = (await process.told())["address"].rpartition(":")[2]
+    wrong = deed.format(secret=secret, port=port, parent=os.getpid())
+    async with await routers.dialed(process, DOES) as gateway:
+        failed = await gateway.decides(session=wrong)
+        after = await gateway.decides(
+            session="import wave, json; open('/dev/null', 'w').write('x')"
+        )
+    assert "PermissionError" in failed.detail
     assert (after.replica_id, after.error) == ("a", "")
 
 
