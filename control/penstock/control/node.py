@@ -144,7 +144,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             agent = Agent(
                 *(who, head, replicas, memory.resources.read, allegiance, changed, watch.refused),
                 warm_pool=pool.status,
-                observers=[(programs := router_programs(settings, head, changed.set)).learn],
+                listeners=[(programs := router_programs(settings, head, changed.set)).learn],
                 programs=programs.statuses,
             )
             # Before serving: a replica that announces itself is to be known already.
