@@ -110,7 +110,9 @@ async def routing(
 ) -> AsyncIterator[RouterGateway]:
     """A gateway before that program, which runs in this process."""
     program = program_of(text)
-    server, port = await serve(Programs({program.digest: program}), TOKEN)
+    programs = Programs()
+    programs.add(program)
+    server, port = await serve(programs, TOKEN)
     try:
         async with dialed(f"127.0.0.1:{port}", program.digest, answer) as gateway:
             yield gateway

@@ -145,7 +145,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             agent = Agent(
                 *(who, head, replicas, memory.resources.read, allegiance, changed, watch.refused),
                 warm_pool=pool.status,
-                observers=[
+                listeners=[
                     (tokens := RouterTokens(client, replicas.serving_rest)).learn,
                     (programs := router_programs(settings, head, changed.set)).learn,
                 ],

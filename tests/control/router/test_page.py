@@ -45,7 +45,7 @@ def test_all_that_a_program_may_use_is_told_of(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", [KvAddress, Sent, Tokenized])
 def test_all_that_an_engine_call_gives_is_told_of(kind: type) -> None:
-    assert {each.name for each in fields(kind) if not told_of(each.name)} == set()  # type: ignore[arg-type]
+    assert {each.name for each in fields(kind) if not told_of(each.name)} == set()
 
 
 def test_each_program_that_ships_is_told_of_with_its_arguments() -> None:

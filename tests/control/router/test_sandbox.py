@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.router.program import digest_of, shipped_texts
+from penstock.control.router.confine import version
+from penstock.control.router.program import BadProgram, digest_of, program_of, shipped_texts
 from penstock.control.router.sandbox import OUTPUT_A_MINUTE
 from penstock.v1.router_pb2 import GatewayFrame
 from tests.fakes.router_gateway import RouterGateway, RouterProcess, dialed, start_router
@@ -94,25 +95,41 @@ async def test_it_has_no_secrets_and_its_bounds(routers: Routers) -> None:
         assert "HF_TOKEN" not in (await gateway.decides()).detail
 
 
-@pytest.mark.parametrize(
-    ("deed", "error"),
-    [
-        ("while True: kept.append(bytearray(8 << 20))", "MemoryError"),
-        ("import socket\nwhile True: kept.append(socket.socket())", "Too many open files"),
-        ("raise RuntimeError('no')", "RuntimeError: no"),
-        ("import sys; sys.exit(4)", "SystemExit: 4"),
-    ],
-    ids=["allocates", "opens sockets", "raises", "exits"],
-)
-async def test_what_goes_wrong_in_one_request_is_that_requests_failure(
-    routers: Routers, deed: str, error: str
-) -> None:
+async def test_what_goes_wrong_in_one_request_is_that_requests_failure(routers: Routers) -> None:
     process = routers.start(DOES)
     async with await routers.dialed(process, DOES) as gateway:
-        failed = await gateway.decides(session=deed)
-        after = await gateway.decides(session="kept.clear()")
-    assert failed.error == "raised"
-    assert error in failed.detail
+        for deed, error in (
+            ("while True: kept.append(bytearray(8 << 20))", "MemoryError"),
+            ("import socket\nwhile True: kept.append(socket.socket())", "Too many open files"),
+            ("raise RuntimeError('no')", "RuntimeError: no"),
+            ("import sys; sys.exit(4)", "SystemExit: 4"),
+        ):
+            failed = await gateway.decides(session=deed)
+            assert failed.error == "raised"
+            assert error in failed.detail
+            after = await gateway.decides(session="kept.clear()")
+            assert (after.replica_id, after.error) == ("a", "")
+
+
+@pytest.mark.skipif(not version(), reason="a kernel without Landlock")
+async def test_nothing_of_its_machine_but_its_python_is_open_to_it(
+    routers: Routers, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    secret = tmp_path_factory.mktemp("elsewhere") / "cluster.token"
+    secret.write_text("secret")
+    process = routers.start(DOES)
+    port = (await process.told())["address"].rpartition(":")[2]
+    async with await routers.dialed(process, DOES) as gateway:
+        for deed in (
+            f"open('{secret}')",
+            f"open('{secret}.new', 'w')",
+            "import os; os.execv('/bin/sh', ['sh'])",
+            f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)",
+            "import socket; socket.create_server(('127.0.0.1', 0))",
+            f"import os; os.kill({os.getpid()}, 0)",
+        ):
+            assert "PermissionError" in (await gateway.decides(session=deed)).detail, deed
+        after = await gateway.decides(session="import wave; open('/dev/null', 'w').write('x')")
     assert (after.replica_id, after.error) == ("a", "")
 
 
@@ -152,23 +169,27 @@ async def test_one_that_goes_on_when_it_is_cancelled_is_ended(routers: Routers) 
     assert "the program goes on after request r1" in process.log.read_text()
 
 
+async def test_a_text_that_is_no_program_ends_it_with_a_line(routers: Routers) -> None:
+    process = routers.start("1 / 0\n")
+    assert await process.ended() == 1
+    said = "router: error: ZeroDivisionError: division by zero (line 1)"
+    assert said in process.log.read_text()
+    assert not process.announced.exists()
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("def route(:\n", "router: error: SyntaxError: invalid syntax (line 1)"),
-        ("1 / 0\n", "router: error: ZeroDivisionError: division by zero (line 1)"),
-        ("def route(a, b, c): ...\n", "router: error: it has no `async def route"),
-        ("USES = {'fly'}\nasync def route(a, b, c): ...\n", "router: error: USES must be names of"),
-        ("while True: pass\n", "in <module>"),
+        ("def route(:\n", "SyntaxError: invalid syntax (line 1)"),
+        ("import sys\nsys.exit(3)\n", "SystemExit: 3 (line 2)"),
+        ("def route(a, b, c): ...\n", "it has no `async def route(request, engines, stats)`"),
+        ("USES = {'fly'}\nasync def route(a, b, c): ...\n", "USES must be names of commit, lookup"),
     ],
 )
-async def test_a_text_that_is_no_program_ends_it_with_a_line(
-    routers: Routers, text: str, said: str
-) -> None:
-    process = routers.start(text)
-    assert await process.ended() == 1
-    assert said in process.log.read_text()
-    assert not process.announced.exists()
+def test_why_a_text_is_no_program_is_said_in_a_line(text: str, said: str) -> None:
+    with pytest.raises(BadProgram) as wrong:
+        program_of(text)
+    assert str(wrong.value).startswith(said)
 
 
 async def test_it_ends_with_the_agent_that_started_it(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class Agent:
         changed: asyncio.Event,
         token_refused: Callable[[], str],
         warm_pool: Callable[[], nodes_pb2.WarmPool] = nodes_pb2.WarmPool,
-        observers: Sequence[Callable[[nodes_pb2.HeartbeatReply], None]] = (),
+        listeners: Sequence[Callable[[nodes_pb2.HeartbeatReply], None]] = (),
         programs: Callable[[], Sequence[nodes_pb2.ProgramStatus]] = tuple,
     ) -> None:
         self._identity = identity
@@ -82,7 +82,7 @@ class Agent:
         self._token_refused = token_refused  # what is done about it, in one line for the log
         self._warm_pool = warm_pool
         self._programs = programs
-        self._observers = observers  # each is told what this node's head answers
+        self._listeners = listeners  # each is told what this node's head answers
         self._told = ""  # what was logged last of a head that could not be talked to
 
     async def report(self) -> None:
@@ -136,8 +136,8 @@ class Agent:
             if reply.unknown:
                 log.info("the head does not know this node: registering again")
                 return
-            for observe in self._observers if is_ours else ():
-                observe(reply)
+            for listener in self._listeners if is_ours else ():
+                listener(reply)
 
     async def say_goodbye(self, intent: nodes_pb2.NodeIntent) -> None:
         """Tells the head what is left and what becomes of it, so that it need not wait for

@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
 
@@ -44,10 +44,16 @@ BLAMED: Final = ("bad_request", "not_in_uses", "too_many_calls")
 class Programs:
     """What this process runs: the programs by digest, what each records, and who is under way."""
 
-    def __init__(self, programs: Mapping[str, Program]) -> None:
-        self.programs = programs
-        self.stats = {digest: Stats() for digest in programs}
+    def __init__(self) -> None:
+        self.programs: dict[str, Program] = {}
+        self.stats: dict[str, Stats] = {}
         self.under_way: set[Ask] = set()
+
+    def add(self, *programs: Program) -> None:
+        """These can be asked from now on."""
+        for each in programs:
+            self.programs[each.digest] = each
+            self.stats[each.digest] = Stats()
 
     def stuck(self, seconds: float) -> str:
         """The request whose program goes on though nobody wants it any more; empty: none."""

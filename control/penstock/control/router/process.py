@@ -6,12 +6,14 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
 from penstock.control.router import sandbox
 from penstock.control.router.asks import Programs
+from penstock.control.router.confine import confine
 from penstock.control.router.program import (
     BadProgram,
     Program,
@@ -30,36 +32,42 @@ def run_router(path: Path, text: Path | None, digest: str, module: str | None) -
     Returns the exit code."""
     sandbox.end_if_it_stands_still()
     try:
-        programs = _programs(text, digest, module)
-        asyncio.run(_run(Programs({each.digest: each for each in programs}), path))
+        texts = {} if module else {"program": _read(text, digest)} if text else shipped_texts()
+        asyncio.run(_run(texts, module, path))
     except (BadProgram, OSError) as error:
         sys.stderr.write(f"router: error: {error}\n")
         return 1
     return 0
 
 
-def _programs(file: Path | None, digest: str, module: str | None) -> list[Program]:
-    if module:
-        return [program_of_module(module)]
-    if file:
-        text = file.read_bytes()
-        if digest not in ("", digest_of(text)):
-            raise BadProgram(f"{file} is not the text of digest {digest}")
-        return [program_of(text.decode("utf-8", "replace"))]
-    return [program_of(text, name) for name, text in shipped_texts().items()]
+def _read(file: Path, digest: str) -> str:
+    text = file.read_bytes()
+    if digest not in ("", digest_of(text)):
+        raise BadProgram(f"{file} is not the text of digest {digest}")
+    return text.decode("utf-8", "replace")
 
 
-async def _run(programs: Programs, path: Path) -> None:
+async def _run(texts: Mapping[str, str], module: str | None, path: Path) -> None:
     """Serves until SIGTERM, and then until no gateway has a stream, or the grace is over."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    token = token_hex(32)
-    async with asyncio.TaskGroup() as tasks:
-        watching = tasks.create_task(sandbox.watch(programs.stuck))
-        server, port = await serve(programs, token)
-        announce(path, port, token, programs.programs)
-        await stop.wait()
-        withdraw(path, os.getpid())
-        await server.stop(GRACE_SECONDS)
-        watching.cancel()
+    token, programs = token_hex(32), Programs()
+    server, port = await serve(programs, token)
+    # Before a line of a program runs. A module is code of the machine's owner.
+    if not module and not confine(path.parent):
+        sys.stderr.write("router: this kernel has no Landlock: what it may read is not bounded\n")
+    programs.add(*_loaded(texts, module))
+    watching = asyncio.ensure_future(sandbox.watch(programs.stuck))
+    announce(path, port, token, programs.programs)
+    await stop.wait()
+    withdraw(path, os.getpid())
+    await server.stop(GRACE_SECONDS)
+    watching.cancel()
+
+
+def _loaded(texts: Mapping[str, str], module: str | None) -> Iterable[Program]:
+    if module:
+        yield program_of_module(module)
+    for name, text in texts.items():
+        yield program_of(text, name)

@@ -85,10 +85,9 @@ def said(error: BaseException, filename: str = "") -> str:
         text = " ".join(str(error).split())
     except Exception:
         text = ""
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == filename
+    walked = traceback.walk_tb(error.__traceback__)
+    lines: list[int | None] = [
+        line for frame, line in walked if frame.f_code.co_filename == filename
     ]
     if isinstance(error, SyntaxError) and error.filename == filename:
         text, lines = error.msg, [error.lineno]

@@ -1,7 +1,7 @@
 """What a program costs when it goes wrong: its own process, and nothing else.
 
 It has no secrets in its environment, so much memory, files and output, and ends where its event
-loop stands still or its node agent is gone. It runs as the agent's user all the same.
+loop stands still or its node agent is gone. What it may touch besides is in `confine.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Final
 
@@ -30,6 +31,7 @@ KEPT: Final = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CT
 
 _PR_SET_PDEATHSIG: Final = 1
 _STDERR: Final = 2
+_DROPPED: Final = b"\nrouter: more output than a log takes: dropped for a minute\n"
 
 
 def enter(parent: int) -> None:
@@ -53,10 +55,10 @@ def enter(parent: int) -> None:
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(limit, (most, most))
     os.nice(NICER)
-    sys.stdout = sys.stderr = io.TextIOWrapper(_Bounded(), write_through=True, errors="replace")
+    sys.stdout = sys.stderr = _Bounded()
 
 
-class _Bounded(io.RawIOBase):
+class _Bounded(io.TextIOBase):
     """Writes to stderr, so much a minute, and drops the rest: printing never fails."""
 
     def __init__(self) -> None:
@@ -69,19 +71,15 @@ class _Bounded(io.RawIOBase):
     def fileno(self) -> int:
         return _STDERR
 
-    def write(self, data: object) -> int:
-        piece = memoryview(data).cast("B")  # type: ignore[arg-type]
+    def write(self, text: str) -> int:
         if monotonic() > self._until:
             self._left, self._until = OUTPUT_A_MINUTE, monotonic() + 60
-        before, self._left = self._left, self._left - len(piece)
-        try:
-            if self._left >= 0:
-                os.write(_STDERR, piece)
-            elif before >= 0:
-                os.write(_STDERR, b"router: more output than a log takes: dropped for a minute\n")
-        except OSError:  # a full disk, or a log at its limit
-            pass
-        return len(piece)
+        if self._left > 0:
+            piece = text[: self._left].encode("utf-8", "replace")
+            self._left -= len(piece)
+            with suppress(OSError):  # a full disk, or a log at its limit
+                os.write(_STDERR, piece if self._left > 0 else piece + _DROPPED)
+        return len(text)
 
 
 def end_if_it_stands_still() -> None:
