@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import random
 import signal
 import socket
@@ -107,7 +106,7 @@ def served(spec: dict[str, Any]) -> Iterator[Served]:
         file.write_text(json.dumps({"penstock": "v1", "kind": "deployment", "name": MODEL} | spec))
         words = [str(PENSTOCK), "up", "-f", str(file), "--warm", "0", "--data-dir", directory]
         with Path(directory, "up.log").open("wb") as log:
-            process = subprocess.Popen([*words, *places], stdout=log, stderr=log, env=os.environ)
+            process = subprocess.Popen([*words, *places], stdout=log, stderr=log)
         try:
             system = Served(ports, Path(directory))
             deadline = time.monotonic() + PATIENCE

@@ -142,13 +142,12 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             token = _token_file(settings)
             watch = TokenWatch(token, security.token, stop.begin_again, allegiance.trouble)
             who = _identity(settings, address)
+            tokens = RouterTokens(client, replicas.serving_rest)
+            programs = router_programs(settings, head, changed.set)
             agent = Agent(
                 *(who, head, replicas, memory.resources.read, allegiance, changed, watch.refused),
                 warm_pool=pool.status,
-                listeners=[
-                    (tokens := RouterTokens(client, replicas.serving_rest)).learn,
-                    (programs := router_programs(settings, head, changed.set)).learn,
-                ],
+                listeners=(tokens.learn, programs.learn),
                 programs=programs.statuses,
             )
             # Before serving: a replica that announces itself is to be known already.
