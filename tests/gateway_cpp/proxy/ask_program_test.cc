@@ -17,7 +17,7 @@ TEST_F(ProgramFlowTest, ARequestGoesWhereItsProgramSays) {
   EXPECT_EQ(asked().deployment(), "mini");
   EXPECT_EQ(asked().path(), "/v1/chat/completions");
   ASSERT_EQ(asked().engines_size(), 3);
-  EXPECT_EQ(asked().engines(0).role(), "prefill");
+  EXPECT_EQ(asked().engines(2).role(), "prefill") << "they are in the order of their ids";
   EXPECT_EQ(asked().engines(1).places_left(), 8U) << "its own place is one that it would have";
   EXPECT_TRUE(asked().engines(1).moves_kv());
   program().decide(asked().ask_id(), "p1");
