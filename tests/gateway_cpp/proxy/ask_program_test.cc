@@ -159,5 +159,19 @@ TEST_F(ProgramFlowTest, SeveralPromptsAndPoolingAreNotAskedFor) {
   loop_.poll();
 }
 
+TEST_F(ProgramFlowTest, WhatEnginesMayDieOfIsNotAskedFor) {
+  const std::string path = "/v1/chat/completions";
+  suspects_.died({.fingerprint = admission::fingerprint_of("", path, kStream),
+                  .deployment = "mini",
+                  .deployment_uid = "",
+                  .path = path,
+                  .deaths = {{.replica_id = "gone"}},
+                  .until = {}},
+                 clock_.wall_now());
+  ask(kStream);
+  EXPECT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_TRUE(streams_.empty());
+}
+
 }  // namespace
 }  // namespace penstock::proxy
