@@ -33,7 +33,8 @@ class Asked:
     async def engine(self, verb: v1.EngineVerb, replica: str, **fields: Any) -> v1.EngineReply:
         """What an engine does for it; an error is in the reply."""
         call_id = next(self._ids)
-        reply = self._replies[call_id] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[v1.EngineReply] = asyncio.get_running_loop().create_future()
+        self._replies[call_id] = reply
         call = v1.EngineCall(
             ask_id=self.ask.ask_id, call_id=call_id, verb=verb, replica_id=replica, **fields
         )

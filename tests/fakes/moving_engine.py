@@ -62,6 +62,8 @@ class MovingEngine:
             "PrepRecv": self._prepare,
             "RemoteSend": self._send,
             "Release": self._release,
+            "Lookup": self._look_up,
+            "Commit": self._commit,
         }
         await handlers[method](call)
 
@@ -90,3 +92,9 @@ class MovingEngine:
     async def _release(self, call: FakeCall) -> None:
         self.leases.discard(v1.ReleaseRequest.FromString(call.request.body).seq_id)
         await answer(call, v1.ReleaseReply())
+
+    async def _look_up(self, call: FakeCall) -> None:
+        await answer(call, v1.LookupReply(matched_len=0, block_size=BLOCK, free_blocks=1000))
+
+    async def _commit(self, call: FakeCall) -> None:
+        await answer(call, v1.CommitReply(cached_len=PROMPT // BLOCK * BLOCK))

@@ -115,7 +115,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
 
   // ---- for router programs
 
-  // Those that run the same template as this one, and that nothing speaks against.
+  // Those that run the same template as this one, and that nothing speaks against, by their ids.
   std::vector<Engine> engines_like(const routing::Replica& one) const;
   bool is_sound(const routing::Replica& replica) const;
   // A place goes to that replica, if it has room.

@@ -29,6 +29,9 @@ std::vector<Engine> Dispatcher::engines_like(const routing::Replica& one) const 
                        .places_left = replica->places_left(),
                        .generating = replica->generating()});
   }
+  std::ranges::sort(engines, {}, [](const Engine& engine) -> const std::string& {
+    return engine.replica->id().value;
+  });
   return engines;
 }
 

@@ -96,6 +96,7 @@ class EngineCalls {
   void note_moved(const EngineLeg& leg);
   void fail(EngineLeg& leg, std::string cause, std::string_view detail);
   void end(EngineLeg& leg);
+  void note_end(const EngineLeg& leg);
   void note_failure(const EngineLeg& leg);
   void reap();
 

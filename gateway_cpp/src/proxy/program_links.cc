@@ -13,14 +13,11 @@ std::shared_ptr<ProgramLink> ProgramLinks::to(const std::string& uid, std::strin
   const auto seat = directory_.find(uid);
   if (!seat || !seat->runs(digest)) return nullptr;
   Entry& entry = entries_[uid];
-  const bool is_there = entry.link && !entry.link->ended();
-  const bool has_moved = entry.link && !(entry.link->seat().address == seat->address &&
-                                         entry.link->seat().token == seat->token);
-  if (is_there && !has_moved && !entry.link->closed_to_asks()) return entry.link;
-  if (entry.link && (has_moved || entry.link->heard())) {
-    entry.backoff.reset();
-    if (has_moved) entry.next_start = {};
-  }
+  const bool is_same = entry.link && entry.link->seat().address == seat->address &&
+                       entry.link->seat().token == seat->token;
+  if (is_same && !entry.link->closed_to_asks()) return entry.link;
+  if (!is_same) entry = {};  // another process is asked at once, and that one's questions end there
+  if (is_same && entry.link->heard()) entry.backoff.reset();
   const auto now = clock_.steady_now();
   if (now < entry.next_start) return nullptr;
   entry.next_start = now + entry.backoff.next();

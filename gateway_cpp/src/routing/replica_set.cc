@@ -226,10 +226,10 @@ void ReplicaSet::settle(Replica& replica, base::SteadyTime now) {
   totals_.sound += is.sound - was.sound;
   totals_.load += is.sound ? is.load : 0;
   totals_.load -= was.sound ? was.load : 0;
-  callable_.set(replica, is.callable);
-  spare_.set(replica, is.spare);
-  adapting_.set(replica, is.adapting);
-  kept_.set(replica, is.kept);
+  if (is.callable != was.callable) callable_.set(replica, is.callable);
+  if (is.spare != was.spare) spare_.set(replica, is.spare);
+  if (is.adapting != was.adapting) adapting_.set(replica, is.adapting);
+  if (is.kept != was.kept) kept_.set(replica, is.kept);
   policy_->update(replica);
   if (is.decoder != was.decoder) count_decoder(is.decoder ? 1 : -1, now);
 }

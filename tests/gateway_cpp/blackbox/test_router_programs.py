@@ -33,11 +33,13 @@ class Led:
     engines: list[MovingEngine]
     folder: Path
 
-    async def switch_to(self, digest: str, **fields: object) -> None:
+    async def switch_to(self, digest: str, deadline_ms: int) -> None:
         """The deployment has that program."""
         mini = deployment(selection_policy="program")
         mini.program.CopyFrom(
-            routes.Program(digest=digest, name="a test's", args=b"{}", uses=USES, **fields)
+            routes.Program(
+                digest=digest, name="a test's", args=b"{}", uses=USES, deadline_ms=deadline_ms
+            )
         )
         shown = []
         for replica, role in zip(

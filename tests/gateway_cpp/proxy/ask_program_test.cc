@@ -17,7 +17,7 @@ TEST_F(ProgramFlowTest, ARequestGoesWhereItsProgramSays) {
   EXPECT_EQ(asked().deployment(), "mini");
   EXPECT_EQ(asked().path(), "/v1/chat/completions");
   ASSERT_EQ(asked().engines_size(), 3);
-  EXPECT_EQ(asked().engines(0).role(), "prefill");
+  EXPECT_EQ(asked().engines(2).role(), "prefill") << "they are in the order of their ids";
   EXPECT_EQ(asked().engines(1).places_left(), 8U) << "its own place is one that it would have";
   EXPECT_TRUE(asked().engines(1).moves_kv());
   program().decide(asked().ask_id(), "p1");
@@ -157,6 +157,20 @@ TEST_F(ProgramFlowTest, SeveralPromptsAndPoolingAreNotAskedFor) {
   several.leave();
   pooled.leave();
   loop_.poll();
+}
+
+TEST_F(ProgramFlowTest, WhatEnginesMayDieOfIsNotAskedFor) {
+  const std::string path = "/v1/chat/completions";
+  suspects_.died({.fingerprint = admission::fingerprint_of("", path, kStream),
+                  .deployment = "mini",
+                  .deployment_uid = "",
+                  .path = path,
+                  .deaths = {{.replica_id = "gone"}},
+                  .until = {}},
+                 clock_.wall_now());
+  ask(kStream);
+  EXPECT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_TRUE(streams_.empty());
 }
 
 }  // namespace

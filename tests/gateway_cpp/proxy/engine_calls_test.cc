@@ -207,6 +207,14 @@ TEST_F(ProgramFlowTest, AContextIsMovedByThreeCallsAndTheRestOfTheProgramGoesOn)
   EXPECT_EQ(upstream_.calls.back()->request.kv().moved_tokens(), 48U);
 }
 
+TEST_F(ProgramFlowTest, AContextThatIsThereIsNotSentAgain) {
+  ask(kStream);
+  wants(v1::ENGINE_VERB_MIGRATE, "p1", "", 64, "d1");
+  answer_tokens(0, 100);
+  answer_prepared(1, 64, 64);
+  EXPECT_EQ(paths().back(), "d1 Commit");
+}
+
 TEST_F(ProgramFlowTest, WhatAnEngineAnswersIsReadWithCare) {
   ask(kStream);
   wants(v1::ENGINE_VERB_LOOKUP, "d1");
