@@ -70,6 +70,10 @@ class EventSink:
             self._news.clear()
         return event
 
+    def has_news(self) -> bool:
+        """Whether `take` would not wait."""
+        return self._news.is_set()
+
     def leave(self, task: asyncio.Task[None]) -> None:
         """The reader is gone; `task` is the one that answers."""
         self._ended = True

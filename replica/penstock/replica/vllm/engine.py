@@ -7,10 +7,11 @@ adapters and warms up. `answer` is `answering.py`. One asyncio loop owns all of 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,7 +20,8 @@ from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.replica.adapters.table import AdapterTable, load_named
 from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable, Code, Prepared
 from penstock.replica.calls.answers import events_of
-from penstock.replica.engine import Sink, Unmoved
+from penstock.replica.engine import Sink
+from penstock.replica.microserving.values import MicroServingError
 from penstock.replica.stages import Stages
 from penstock.replica.values import (
     BEFORE_ALL,
@@ -38,9 +40,12 @@ from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.guards import elements
 from penstock.replica.vllm.lora.adapter_files import shapes_of
 from penstock.replica.vllm.lora.adapters import VllmWeights
+from penstock.replica.vllm.microserving.reading import prompts_of
+from penstock.replica.vllm.microserving.service import VllmMicroServing
 from penstock.replica.vllm.serving.answering import answer
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
+from penstock.replica.vllm.serving.tap import CallTap
 from penstock.replica.vllm.start import causes, checks, collector, environment, facts, imports
 from penstock.replica.vllm.start.arguments import check_early, own_settings
 from penstock.replica.vllm.start.launch import Launched, Launcher, Order
@@ -65,7 +70,7 @@ class _Up:
     endpoints: tuple[str, ...]  # by their first names
 
 
-class VllmEngine(Unmoved):
+class VllmEngine:
     """One model and its adapters in vLLM. `engine_args`: vLLM's flags without dashes in front.
 
     `allow_model_code`: they may make vLLM run code that comes with a model. `forked`: what is to
@@ -84,7 +89,9 @@ class VllmEngine(Unmoved):
         room: AdapterRoom | None = None,
         stages: Stages | None = None,
         sleeps: bool = False,
+        microserving: str = "",
     ) -> None:
+        """`microserving`: the host at which it takes KV of others; empty: it moves none."""
         self._model = model
         self._served_name = served_name
         self._named = adapters
@@ -99,6 +106,8 @@ class VllmEngine(Unmoved):
         self._up: _Up | None = None
         self._stopping = False
         self._sleeps = sleeps
+        self._takes_kv_at = microserving
+        self._moves: VllmMicroServing | None = None
         self._slept_at = 0  # level of its last sleep
         self._changed: Callable[[], None] | None = None
         self._widest = 0  # rank of the adapters that it begins with
@@ -114,7 +123,13 @@ class VllmEngine(Unmoved):
         missing = await self._look_at_named(place)
         slots = self._room.slots_for(self._named)
         order = Order(
-            place, self._served_name, self._engine_args, slots, self._rank(slots), self._sleeps
+            place,
+            self._served_name,
+            self._engine_args,
+            slots,
+            self._rank(slots),
+            self._sleeps,
+            self._takes_kv_at,
         )
         self._launcher = Launcher(order, self._forked, self._stages)
         launched = await self._launcher.start()
@@ -133,8 +148,46 @@ class VllmEngine(Unmoved):
         log.info("warming up")
         await self._warm_up()
         found = await asyncio.to_thread(self._facts, place, launched)
+        if self._takes_kv_at:
+            self._moves = await self._microserving(found)
         self._stages.ended("warm_up")
         return found
+
+    async def _microserving(self, found: EngineFacts) -> VllmMicroServing:
+        """What moves the engine's KV."""
+        up = self._running()
+        moves = VllmMicroServing(up.launched.llm, self._prompts_of, self._held)
+        settings = own_settings(self._engine_args)
+        await moves.begin(
+            {
+                "model": found.model_version,
+                "config": found.config_hash,
+                "transport": settings.transport,
+                "ranks": up.launched.llm.vllm_config.parallel_config.tensor_parallel_size,
+            }
+        )
+        return moves
+
+    @property
+    def microserving(self) -> VllmMicroServing | None:
+        """Moves its KV, once it is up, where the replica was asked to."""
+        return self._moves
+
+    async def _prompts_of(self, call: Call) -> list[Any]:
+        """The prompts that `answer` of the call would submit."""
+        if refusal := self._refusal(call) or await elements.refusal(call.body):
+            raise MicroServingError("bad_request", refusal.message)
+        return await prompts_of(self._running().app, call)
+
+    @contextlib.asynccontextmanager
+    async def _held(self, call: Call) -> AsyncIterator[Any]:
+        """Has the call's adapter in the engine; gives vLLM's request of it."""
+        if not call.adapter:
+            yield None
+            return
+        await self._hold(call)
+        with self._weights.used(call.adapter):
+            yield self._weights.request(call.adapter)
 
     async def answer(self, call: Call, sink: Sink) -> None:
         """Writes the answer into the sink; see the Protocol."""
@@ -143,7 +196,20 @@ class VllmEngine(Unmoved):
         elif call.adapter:
             await self._answer_with_adapter(call, sink)
         else:
-            await answer(self._running().app, call, sink)
+            await self._answer(call, sink)
+
+    async def _answer(self, call: Call, sink: Sink) -> None:
+        """Answers with what is in the engine, and with the KV that was moved for the call."""
+        tap = CallTap(call)
+        if self._moves is None or call.kv is None:
+            return await answer(self._running().app, call, sink, tap)
+        moved = await self._moves.moved_for(call.kv)
+        tap.moved, tap.beside = moved.tokens, moved.told()
+        try:
+            await answer(self._running().app, call, sink, tap)
+        finally:
+            if not tap.aboard():
+                self._moves.give_back(moved)
 
     def load(self) -> LoadFigures:
         """The newest figures; zeros before the engine is up."""
@@ -219,6 +285,8 @@ class VllmEngine(Unmoved):
         """Has vLLM give back its device's memory: weights into that of the machine, at level 2
         away; what is cached is gone at either."""
         self._slept_at = level
+        if self._moves is not None:
+            await self._moves.release_all(asleep=True)
         await self._running().launched.llm.sleep(level)
 
     async def wake(self) -> None:
@@ -232,6 +300,8 @@ class VllmEngine(Unmoved):
             else:
                 await llm.wake_up()
             await llm.reset_prefix_cache()
+            if self._moves is not None:
+                await self._moves.release_all(asleep=False)
         except Exception as error:
             self._raise_if_dead()
             raise EngineError(f"vLLM does not wake: {causes.of_exception(error)}") from error
@@ -240,6 +310,8 @@ class VllmEngine(Unmoved):
         """Ends the engine and its processes. Calls that still run fail as by its death."""
         self._stopping = True
         self._table.close()
+        if self._moves is not None:
+            self._moves.close()
         if self._launcher is not None:
             await self._launcher.stop()
         elif self._forked is not None:
@@ -291,7 +363,7 @@ class VllmEngine(Unmoved):
             if call.deadline_ms:
                 waited = int((time.monotonic() - began) * 1000)
                 call = replace(call, deadline_ms=max(1, call.deadline_ms - waited))
-            await answer(self._running().app, call, sink)
+            await self._answer(call, sink)
 
     async def _hold(self, call: Call) -> None:
         """Returns when the call's adapter is there. Raises `AdapterUnavailable`."""

@@ -75,6 +75,10 @@ class VllmWeights:
         self._calls[prepared.name] = 0
         self._last[prepared.name] = time.monotonic()
 
+    def request(self, name: str) -> Any:
+        """vLLM's request of an adapter that is held."""
+        return self._requests[name]
+
     async def remove(self, name: str) -> bool:
         """See `Weights`. From the first moment on no call finds the name."""
         if self._calls[name] or self._engine_has(name):

@@ -16,13 +16,13 @@ _PARTING_S: Final = 2.0
 """How long vLLM gets to notice that the client is gone; it takes milliseconds."""
 
 
-async def answer(app: App, call: Call, sink: Sink) -> None:
+async def answer(app: App, call: Call, sink: Sink, tap: CallTap | None = None) -> None:
     """Writes the call's answer into the sink.
 
     vLLM only learns that a client is gone by being told so on its `receive`: cancelling the app
     would leave its request running in the engine. Cancelled it is only if it does not listen.
     """
-    tap = CallTap(call)
+    tap = tap or CallTap(call)
     exchange = Exchange(app, ENDPOINTS[call.path].path, tap, sink)
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()

@@ -138,10 +138,14 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         if tap is not None:
             _keep_to_budget(tap, prompt, sampling_params)
             self._keep_to_logprobs(tap, prompt, sampling_params)
+            if (outputs := tap.instead(prompt)) is not None:
+                return tap.opened(outputs)
+            if tap.beside:
+                more_args = sampling_params.extra_args or {}
+                sampling_params.extra_args = {**more_args, "kv_transfer_params": tap.beside}
         ask = partial(super().generate, prompt, sampling_params, request_id, **more)
         if tap is None:
-            outputs: Outputs = ask(priority=_ranked(priority))
-            return outputs
+            return ask(priority=_ranked(priority))
         constrained = sampling_params.structured_outputs is not None
         first = tap.begin(sampling_params.n, constrained=constrained)
         outputs = self._tapped(tap, request_id, ask, priority, partial(tap.saw, first))
@@ -219,6 +223,8 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                 try:
                     async for output in outputs:
                         line.reached(place)
+                        if tap.moved and output.num_cached_tokens:
+                            output.num_cached_tokens = tap.cached_before(output.num_cached_tokens)
                         saw(output)
                         if isinstance(late := getattr(output, "prompt_logprobs", None), PutOff):
                             await self.aside.surely(late.make)

@@ -40,6 +40,8 @@ class CallTap:
     `when_aboard`: called when the engine gets something of the call.
     `logprobs`: how many log probabilities the answer will hold in one piece, as far as is known.
     `written`: the answer's JSON, where it was made ahead.
+    `moved`: tokens of its prompt that were moved here for it; `beside`: what the engine is told
+    beside its requests.
     `most_numbers`: how many pooled numbers the answer may hold; none: it holds few of them.
     """
 
@@ -58,6 +60,9 @@ class CallTap:
         self.held_us = 0
         self.written = b""
         self.echoed: dict[str, Any] = {}
+        self.moved = 0
+        self.beside: dict[str, Any] = {}
+        self._moved_found = 0
         self._wants_groups = call.token_groups
         self._groups: list[TokenGroup] = []
         self._prompt_tokens: dict[int, int] = {}
@@ -74,6 +79,14 @@ class CallTap:
         self._opened: list[AsyncGenerator[Any, None]] = []
         self._entered: list[Any] = []
         self.when_aboard: Callable[[], None] = _nothing
+
+    def instead(self, prompt: Any) -> AsyncGenerator[Any, None] | None:
+        """What comes of a prompt in the engine's place; none: the engine gets it."""
+
+    def cached_before(self, found: int) -> int:
+        """Of tokens that the engine found cached, those that were here before the call."""
+        self._moved_found = min(found, self.moved)
+        return found - self._moved_found
 
     def entered(self, state: Any) -> None:
         """A sequence of the call is in the engine; `state` is what vLLM keeps of it, and counts in
@@ -95,7 +108,9 @@ class CallTap:
         return Usage(
             prompt_tokens=sum(state.prompt_len for state in requests.values()),
             completion_tokens=sum(_made_by(state) for state in self._entered),
-            cached_tokens=sum(state.num_cached_tokens for state in requests.values()),
+            cached_tokens=sum(
+                self.cached_before(state.num_cached_tokens) for state in requests.values()
+            ),
         )
 
     def room(self, tokens: int) -> Room:
@@ -219,6 +234,7 @@ class CallTap:
             queue_wait_us=self.held_us + self._between("queued_ts", "scheduled_ts"),
             trimmed_messages=self.trimmed[0],
             trimmed_tokens=self.trimmed[1],
+            kv_moved_tokens=self._moved_found,
         )
 
     def finished(self) -> Finished:

@@ -8,6 +8,7 @@ brings vLLM's options.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,6 +60,8 @@ OWNED: Final = frozenset(
         "data_parallel_rank",
         "data_parallel_external_lb",
         "data_parallel_hybrid_lb",
+        "kv_transfer_config",
+        "scheduler_cls",
     }
 )
 """Flags that the replica sets, or that would open vLLM's own server."""
@@ -70,9 +73,7 @@ MODEL_CODE: Final = {
     "io_processor_plugin": ".",
     "logits_processors": ".",
     "worker_cls": ".",
-    "scheduler_cls": ".",
     "model_class_overrides": ".",
-    "kv_transfer_config": ".",
     "ec_transfer_config": ".",
     "ec_manager_config": ".",
     "compilation_config": ".",
@@ -119,6 +120,7 @@ class OwnSettings:
     threads: int = 0
     large_body_bytes: int = 16 * _KIB
     untested_vllm: bool = False
+    transport: str = "tcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class Circumstances:
     writes: bool = False
     brought: Mapping[str, str] = field(default_factory=dict)
     sleeps: bool = False  # it is to be put to sleep at times
+    microserving: str = ""  # the host at which it takes KV; empty: it moves none
 
 
 def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
@@ -146,6 +149,7 @@ def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
         threads=int(_number(engine_args, "cpu_threads", 0)),
         large_body_bytes=int(_number(engine_args, "large_body_kib", 16) * _KIB),
         untested_vllm=_truth("untested_vllm", engine_args.get("untested_vllm", "false")),
+        transport=_transport(engine_args),
     )
 
 
@@ -193,6 +197,8 @@ def defaults(
         chosen |= _lora_defaults(circumstances)
     if circumstances.sleeps and not circumstances.cpu:
         chosen["enable_sleep_mode"] = "true"
+    if circumstances.microserving:
+        chosen |= _moving_defaults(circumstances, own)
     return chosen | dict(circumstances.brought)
 
 
@@ -217,6 +223,25 @@ def _cpu_defaults(
     if all(given.get(f"{way}_parallel_size", "1") == "1" for way in ("tensor", "pipeline")):
         chosen["distributed_executor_backend"] = UNIPROC
     return chosen
+
+
+def _moving_defaults(circumstances: Circumstances, own: OwnSettings) -> dict[str, str]:
+    """What moves KV, and has its blocks called the same on every machine."""
+    told = {
+        "host": circumstances.microserving,
+        "transport": own.transport,
+        # On a device by step: what it has recorded to compute is not interrupted for each layer.
+        "by_layer": circumstances.cpu,
+    }
+    config = {
+        "kv_connector": "PenstockConnector",
+        "kv_connector_module_path": "penstock.replica.vllm.microserving.connector",
+        "kv_role": "kv_both",
+        "kv_load_failure_policy": "recompute",
+        "kv_connector_extra_config": told,
+    }
+    chosen = {"kv_transfer_config": json.dumps(config), "prefix_caching_hash_algo": "sha256_cbor"}
+    return {**chosen, "block_size": "32"} if circumstances.cpu else chosen
 
 
 def _lora_defaults(circumstances: Circumstances) -> dict[str, str]:
@@ -272,6 +297,13 @@ def _truth(key: str, value: str) -> bool:
     return known[value.lower()]
 
 
+def _transport(engine_args: Mapping[str, str]) -> str:
+    said = engine_args.get("microserving_transport", "tcp")
+    if said not in ("tcp", "nixl"):
+        raise CannotLoad(f"engine setting microserving_transport={said}: say tcp or nixl")
+    return said
+
+
 def _number(engine_args: Mapping[str, str], key: str, default: float) -> float:
     text = engine_args.get(key, str(default))
     try:
@@ -283,5 +315,13 @@ def _number(engine_args: Mapping[str, str], key: str, default: float) -> float:
     return number
 
 
-OWN_KEYS: Final = frozenset(("cpu_kvcache_gib", "cpu_threads", "large_body_kib", "untested_vllm"))
+OWN_KEYS: Final = frozenset(
+    (
+        "cpu_kvcache_gib",
+        "cpu_threads",
+        "large_body_kib",
+        "untested_vllm",
+        "microserving_transport",
+    )
+)
 """Settings of our own among vLLM's."""

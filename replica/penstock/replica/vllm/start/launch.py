@@ -27,6 +27,7 @@ from penstock.replica.default_model import engine_args as shipped_args
 from penstock.replica.stages import Stages
 from penstock.replica.values import CannotLoad, Death, EngineError
 from penstock.replica.vllm import surface
+from penstock.replica.vllm.microserving.checks import check_config
 from penstock.replica.vllm.start import causes, checks, engine_process, environment, imports
 from penstock.replica.vllm.start.arguments import Circumstances, Option, command_line, own_settings
 from penstock.replica.vllm.start.causes import Causes
@@ -53,6 +54,7 @@ class Order:
     adapter_slots: int = 0  # 0: none, unless `engine_args` has enable_lora
     adapter_rank: int = 0  # 0: vLLM's default
     sleeps: bool = False  # it is to be put to sleep at times
+    microserving: str = ""  # the host at which it takes KV; empty: it moves none
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,7 @@ class Launcher:
             checks.writes_text(order.place),
             shipped_args(order.place.name),
             order.sleeps,
+            order.microserving,
         )
         words = command_line(order.engine_args, options_of(parser), circumstances)
         fixed = ["--model", order.place.argument, "--served-model-name", order.served_name]
@@ -204,6 +207,8 @@ class Launcher:
         log.info("reading the model's config")
         usage = UsageContext.OPENAI_API_SERVER
         config = AsyncEngineArgs.from_cli_args(args).create_engine_config(usage_context=usage)
+        if self._order.microserving:
+            check_config(config)
         self._stages.ended("config")
         if self._stopped.is_set():
             raise EngineError("the engine was stopped while it loaded")

@@ -1,0 +1,235 @@
+"""A worker's taking of KV: leases that its scheduler opens, and peers that write into them.
+
+Bytes are read straight into the leased blocks, and only by this side's own act: once a lease is
+closed and none of its readers is inside a read, nothing comes any more, and the scheduler is told.
+Threads: one that accepts, one for each peer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from penstock.replica.vllm.microserving import sockets
+from penstock.replica.vllm.microserving.arrivals import Arrivals
+from penstock.replica.vllm.microserving.frames import (
+    BadFrame,
+    Blocks,
+    End,
+    Hello,
+    Refused,
+    Welcome,
+)
+from penstock.replica.vllm.microserving.leases import LONGEST
+
+log = logging.getLogger(__name__)
+
+MOST_PEERS: Final = 64
+MOST_WRITERS: Final = 4  # of one lease
+HELLO_WITHIN: Final = 5.0
+_LEASE_WITHIN: Final = 2.0
+_SEND_WITHIN: Final = 5.0
+_RENEWALS: Final = 5  # in the time of a lease, at most
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Written:
+    """A lease as its worker sees it. Its lock is held for moments only."""
+
+    def __init__(self, order: dict[str, Any], layers: int) -> None:
+        self.seq_id: str = order["open"]
+        self.nonce = bytes.fromhex(order["nonce"])
+        self.fingerprint = bytes.fromhex(order["fingerprint"])
+        self.ttl: float = order["ttl"]
+        self.blocks: list[int] = []
+        self.count: int = order["count"]
+        self.arrivals = Arrivals(layers, self.count)
+        self.open = True
+        self.lock = threading.Lock()
+        self.peers: set[socket.socket] = set()
+        self.bytes = 0
+        self.began = self.ended = 0.0
+        self.told = 0.0
+
+
+class Receiver:
+    """Takes KV on a port of its own."""
+
+    def __init__(self, memory: Any, host: str, tell: Tell, fetcher: Any = None) -> None:
+        self._memory = memory
+        self._tell = tell
+        self._fetcher = fetcher
+        self._leases: dict[str, Written] = {}
+        self._changed = threading.Condition()
+        self._places = threading.Semaphore(MOST_PEERS)
+        self._server = socket.create_server((host, 0), family=_family(host), backlog=MOST_PEERS)
+        self.host, self.port = host, self._server.getsockname()[1]
+        threading.Thread(target=self._accept, name="kv-accept", daemon=True).start()
+
+    def close(self) -> None:
+        """Takes no more, of anybody."""
+        with contextlib.suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for lease in tuple(self._leases.values()):
+            self.end(lease.seq_id)
+
+    def open(self, order: dict[str, Any]) -> None:
+        """A lease begins, or has more blocks: they come in pieces."""
+        with self._changed:
+            lease = self._leases.get(order["open"])
+            if lease is None:
+                lease = self._leases[order["open"]] = Written(order, len(self._memory.layers))
+            lease.blocks += order["blocks"]
+            self._changed.notify_all()
+
+    def end(self, seq_id: str) -> None:
+        """A lease is to take no more; the scheduler is told as soon as it does not."""
+        with self._changed:
+            lease = self._leases.get(seq_id)
+        if lease is None:
+            return self._tell({"stopped": seq_id, "blocks": 0, "bytes": 0, "seconds": 0.0})
+        with lease.lock:
+            lease.open = False
+            for peer in lease.peers:
+                with contextlib.suppress(OSError):
+                    peer.shutdown(socket.SHUT_RDWR)
+            quiet = not lease.peers
+        if quiet:
+            self._stopped(lease)
+
+    def _stopped(self, lease: Written) -> None:
+        with self._changed:
+            if self._leases.pop(lease.seq_id, None) is not lease:
+                return
+        seconds = max(0.0, lease.ended - lease.began)
+        told = {"blocks": lease.arrivals.prefix(), "bytes": lease.bytes, "seconds": seconds}
+        self._tell({"stopped": lease.seq_id, **told})
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                peer, _ = self._server.accept()
+            except OSError:
+                return
+            if not self._places.acquire(blocking=False):
+                peer.close()
+                continue
+            threading.Thread(target=self._serve, args=(peer,), name="kv-peer", daemon=True).start()
+
+    def _serve(self, peer: socket.socket) -> None:
+        try:
+            with contextlib.closing(sockets.tuned(peer, HELLO_WITHIN)):
+                self._hear(peer)
+        except (OSError, BadFrame) as error:
+            log.info("a peer that writes KV has gone: %s", error)
+        except Exception:
+            log.exception("a peer that writes KV is left")
+        finally:
+            self._places.release()
+
+    def _hear(self, peer: socket.socket) -> None:
+        hello = sockets.receive(peer, until=time.monotonic() + HELLO_WITHIN)
+        if not isinstance(hello, Hello):
+            raise BadFrame("a peer that does not say who it is")
+        lease = self._lease_for(hello)
+        if lease is None or not self._enter(lease, peer):
+            sockets.send(peer, Refused("there is no such lease"))
+            return
+        try:
+            self._take(lease, hello, peer)
+        finally:
+            with lease.lock:
+                lease.peers.discard(peer)
+                last = not lease.open and not lease.peers
+            if last:
+                self._stopped(lease)
+
+    def _lease_for(self, hello: Hello) -> Written | None:
+        """The lease that is meant, which may be told of a moment later than the sender is."""
+
+        def there() -> bool:
+            found = self._leases.get(hello.lease)
+            return found is not None and len(found.blocks) >= found.count
+
+        with self._changed:
+            self._changed.wait_for(there, _LEASE_WITHIN)
+            lease = self._leases.get(hello.lease)
+        if lease is None or len(lease.blocks) != lease.count:
+            return None
+        known = hmac.compare_digest(lease.nonce, hello.nonce)
+        return lease if known and lease.fingerprint == hello.fingerprint else None
+
+    def _enter(self, lease: Written, peer: socket.socket) -> bool:
+        with lease.lock:
+            if not lease.open or len(lease.peers) >= MOST_WRITERS:
+                return False
+            lease.peers.add(peer)
+            return True
+
+    def _take(self, lease: Written, hello: Hello, peer: socket.socket) -> None:
+        peer.settimeout(LONGEST)  # the lease's end ends it sooner
+        fetch = self._fetcher.source(hello.memory) if self._fetcher else None
+        sockets.send(peer, Welcome())
+        self._told(lease)
+        fetched: Blocks | None = None
+        while True:
+            frame = sockets.receive(peer)
+            if fetched is not None:  # whoever goes on had them still when they were fetched
+                self._arrived(lease, fetched)
+                fetched = None
+            if isinstance(frame, End):
+                return self._end_of(lease, peer)
+            if not isinstance(frame, Blocks) or bool(frame.sources) != bool(fetch):
+                raise BadFrame("neither blocks nor an end")
+            lease.arrivals.check(frame)
+            lease.began = lease.began or time.monotonic()
+            blocks = [lease.blocks[place] for place in frame.places]
+            if fetch:
+                fetch(frame, blocks, peer, lambda: lease.open)
+                sockets.send(peer, Welcome())
+                fetched = frame
+            elif self._taken(lease, frame, blocks, peer):
+                self._arrived(lease, frame)
+
+    def _end_of(self, lease: Written, peer: socket.socket) -> None:
+        """A peer has sent all that it had; others may have sent the rest, or will."""
+        whole = lease.arrivals.prefix()
+        try:
+            peer.settimeout(_SEND_WITHIN)
+            sockets.send(peer, Welcome(whole))  # before the scheduler has the lease closed
+        finally:
+            if whole == lease.count:
+                self._tell({"finished": lease.seq_id})
+
+    def _taken(self, lease: Written, frame: Blocks, blocks: list[int], peer: socket.socket) -> bool:
+        """Whether the bytes that follow a frame are where they belong."""
+        parts, put = self._memory.incoming(frame.layer, blocks)
+        sockets.fill(peer, parts)
+        with lease.lock:
+            if lease.open:
+                put()
+            return lease.open
+
+    def _arrived(self, lease: Written, frame: Blocks) -> None:
+        with lease.lock:
+            new = lease.arrivals.add(frame)
+            lease.bytes += len(frame.places) * self._memory.block_bytes
+            lease.ended = time.monotonic()
+        if new and lease.ended - lease.told > lease.ttl / _RENEWALS:
+            self._told(lease)
+
+    def _told(self, lease: Written) -> None:
+        lease.told = time.monotonic()
+        self._tell({"moved": lease.seq_id})
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
