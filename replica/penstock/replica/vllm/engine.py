@@ -40,12 +40,11 @@ from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.guards import elements
 from penstock.replica.vllm.lora.adapter_files import shapes_of
 from penstock.replica.vllm.lora.adapters import VllmWeights
+from penstock.replica.vllm.microserving.kv_calls import KvCalls
 from penstock.replica.vllm.microserving.reading import prompts_of
 from penstock.replica.vllm.microserving.service import VllmMicroServing
-from penstock.replica.vllm.serving.answering import answer
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
-from penstock.replica.vllm.serving.tap import CallTap
 from penstock.replica.vllm.start import causes, checks, collector, environment, facts, imports
 from penstock.replica.vllm.start.arguments import check_early, own_settings
 from penstock.replica.vllm.start.launch import Launched, Launcher, Order
@@ -106,8 +105,7 @@ class VllmEngine:
         self._up: _Up | None = None
         self._stopping = False
         self._sleeps = sleeps
-        self._takes_kv_at = microserving
-        self._moves: VllmMicroServing | None = None
+        self._kv = KvCalls(microserving)
         self._slept_at = 0  # level of its last sleep
         self._changed: Callable[[], None] | None = None
         self._widest = 0  # rank of the adapters that it begins with
@@ -129,7 +127,7 @@ class VllmEngine:
             slots,
             self._rank(slots),
             self._sleeps,
-            self._takes_kv_at,
+            self._kv.host,
         )
         self._launcher = Launcher(order, self._forked, self._stages)
         launched = await self._launcher.start()
@@ -147,31 +145,17 @@ class VllmEngine:
         self._stages.ended("adapters")
         log.info("warming up")
         await self._warm_up()
-        found = await asyncio.to_thread(self._facts, place, launched)
-        if self._takes_kv_at:
-            self._moves = await self._microserving(found)
+        found = await asyncio.to_thread(
+            facts.of_engine, place, launched, self._engine_args, self._up.endpoints
+        )
+        await self._kv.begin(launched, found, self._prompts_of, self._held)
         self._stages.ended("warm_up")
         return found
-
-    async def _microserving(self, found: EngineFacts) -> VllmMicroServing:
-        """What moves the engine's KV."""
-        up = self._running()
-        moves = VllmMicroServing(up.launched.llm, self._prompts_of, self._held)
-        settings = own_settings(self._engine_args)
-        await moves.begin(
-            {
-                "model": found.model_version,
-                "config": found.config_hash,
-                "transport": settings.transport,
-                "ranks": up.launched.llm.vllm_config.parallel_config.tensor_parallel_size,
-            }
-        )
-        return moves
 
     @property
     def microserving(self) -> VllmMicroServing | None:
         """Moves its KV, once it is up, where the replica was asked to."""
-        return self._moves
+        return self._kv.service
 
     async def _prompts_of(self, call: Call) -> list[Any]:
         """The prompts that `answer` of the call would submit."""
@@ -196,20 +180,7 @@ class VllmEngine:
         elif call.adapter:
             await self._answer_with_adapter(call, sink)
         else:
-            await self._answer(call, sink)
-
-    async def _answer(self, call: Call, sink: Sink) -> None:
-        """Answers with what is in the engine, and with the KV that was moved for the call."""
-        tap = CallTap(call)
-        if self._moves is None or call.kv is None:
-            return await answer(self._running().app, call, sink, tap)
-        moved = await self._moves.moved_for(call.kv)
-        tap.moved, tap.beside = moved.tokens, moved.told()
-        try:
-            await answer(self._running().app, call, sink, tap)
-        finally:
-            if not tap.aboard():
-                self._moves.give_back(moved)
+            await self._kv.answer(self._running().app, call, sink)
 
     def load(self) -> LoadFigures:
         """The newest figures; zeros before the engine is up."""
@@ -285,8 +256,7 @@ class VllmEngine:
         """Has vLLM give back its device's memory: weights into that of the machine, at level 2
         away; what is cached is gone at either."""
         self._slept_at = level
-        if self._moves is not None:
-            await self._moves.release_all(asleep=True)
+        await self._kv.give_up(asleep=True)
         await self._running().launched.llm.sleep(level)
 
     async def wake(self) -> None:
@@ -300,8 +270,7 @@ class VllmEngine:
             else:
                 await llm.wake_up()
             await llm.reset_prefix_cache()
-            if self._moves is not None:
-                await self._moves.release_all(asleep=False)
+            await self._kv.give_up(asleep=False)
         except Exception as error:
             self._raise_if_dead()
             raise EngineError(f"vLLM does not wake: {causes.of_exception(error)}") from error
@@ -310,8 +279,7 @@ class VllmEngine:
         """Ends the engine and its processes. Calls that still run fail as by its death."""
         self._stopping = True
         self._table.close()
-        if self._moves is not None:
-            self._moves.close()
+        self._kv.close()
         if self._launcher is not None:
             await self._launcher.stop()
         elif self._forked is not None:
@@ -363,7 +331,7 @@ class VllmEngine:
             if call.deadline_ms:
                 waited = int((time.monotonic() - began) * 1000)
                 call = replace(call, deadline_ms=max(1, call.deadline_ms - waited))
-            await self._answer(call, sink)
+            await self._kv.answer(self._running().app, call, sink)
 
     async def _hold(self, call: Call) -> None:
         """Returns when the call's adapter is there. Raises `AdapterUnavailable`."""
@@ -426,31 +394,6 @@ class VllmEngine:
                     raise CannotLoad(
                         f"model {self._model}: its first request failed: {event.message}"
                     )
-
-    def _facts(self, place: checks.ModelPlace, launched: Launched) -> EngineFacts:
-        from vllm import __version__
-
-        config = launched.llm.vllm_config
-        commit = getattr(config.model_config.hf_config, "_commit_hash", None)
-        version = facts.model_version(place.directory) if place.directory else str(commit)
-        settings = {
-            "vllm": __version__,
-            "model": version,
-            "dtype": config.model_config.dtype,
-            "max_model_len": config.model_config.max_model_len,
-            "engine_args": dict(self._engine_args),
-            "chat_template": launched.args.chat_template,
-        }
-        return EngineFacts(
-            backend="vllm",
-            backend_version=__version__,
-            model_version=version,
-            max_model_len=config.model_config.max_model_len,
-            max_running=config.scheduler_config.max_num_seqs,
-            config_hash=facts.config_hash(settings),
-            endpoints=self._running().endpoints,
-            model=self._model,
-        )
 
     def _raise_if_dead(self) -> None:
         if self._launched().dead():

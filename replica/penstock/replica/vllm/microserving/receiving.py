@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 MOST_PEERS: Final = 64
 MOST_WRITERS: Final = 4  # of one lease
 HELLO_WITHIN: Final = 5.0
-_LEASE_WITHIN: Final = 2.0
+_LEASE_WITHIN: Final = 1.0
 _SEND_WITHIN: Final = 5.0
 _RENEWALS: Final = 5  # in the time of a lease, at most
 

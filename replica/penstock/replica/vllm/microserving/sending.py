@@ -51,6 +51,10 @@ class _Part:
     event: Any = None
 
 
+class _Refused(Exception):
+    """The receiver takes nothing of this sender."""
+
+
 class _Stopped(Exception):
     """What is sent is not wanted any more."""
 
@@ -121,16 +125,23 @@ class SendJob:
         return not self._reading
 
     def _run(self) -> None:
-        error = ""
+        error, cause = "", "transfer"
         try:
             self._send()
+        except _Refused as failure:
+            error, cause = f"the receiver: {failure}", "no_lease"
         except (OSError, BadFrame, _Stopped) as failure:
             error = self._stopped or str(failure) or type(failure).__name__
         except Exception as failure:
             log.exception("KV cannot be sent")
             error = type(failure).__name__
         seconds = time.monotonic() - self._began if self._began else 0.0
-        told = {"error": error, "bytes": self._bytes, "seconds": seconds}
+        told = {
+            "error": cause if error else "",
+            "message": error,
+            "bytes": self._bytes,
+            "seconds": seconds,
+        }
         with self._turn:
             self._reading = self.running = False
             self._turn.notify_all()
@@ -184,8 +195,10 @@ class SendJob:
 
     def _welcome(self, peer: socket.socket) -> None:
         frame = self._answer(peer)
+        if isinstance(frame, Refused):
+            raise _Refused(frame.reason)
         if not isinstance(frame, Welcome):
-            raise BadFrame(frame.reason if isinstance(frame, Refused) else "no answer")
+            raise BadFrame("no answer to a hello")
 
     def _answer(self, peer: socket.socket) -> Frame:
         if self._exposed:

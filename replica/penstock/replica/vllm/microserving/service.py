@@ -77,6 +77,7 @@ class VllmMicroServing:
         self._ranks: tuple[KvRank, ...] = ()
         self._size = 0
         self._fingerprint = ""
+        # What is sent is computed by a request of one token more, which makes another.
         self._longest: int = llm.model_config.max_model_len - 2
 
     async def begin(self, identity: Mapping[str, Any]) -> None:
@@ -106,7 +107,9 @@ class VllmMicroServing:
     async def prep_recv(self, prompt: Prompt, end: int, seq_id: str, ttl_ms: int) -> Prepared:
         """See `MicroServing`."""
         self._check(prompt, seq_id)
-        end = min(end, len(prompt.token_ids), self._longest) // self._size * self._size
+        if not 0 <= end <= len(prompt.token_ids):
+            raise MicroServingError("bad_request", f"the prompt has no {end} tokens")
+        end = min(end, self._longest) // self._size * self._size
         fingerprint = lease_fingerprint(self._fingerprint, prompt, end)
         asked = {"seq_id": seq_id, "ttl_ms": ttl_ms, "end": end, "fingerprint": fingerprint}
         told = await self._ask("prep_recv", **asked, **_told(prompt, end))

@@ -41,12 +41,12 @@ class Reports:
             if parts is None:
                 return None
             parts.append(told)
-            error = next((part["error"] for part in parts if part["error"]), "")
-            if len(parts) < self._ranks and not error:
+            broken = next((part for part in parts if part["error"]), None)
+            if len(parts) < self._ranks and broken is None:
                 return None
             whole = {
-                "error": "transfer" if error else "",
-                "message": error,
+                "error": broken["error"] if broken else "",
+                "message": broken["message"] if broken else "",
                 "bytes": sum(part["bytes"] for part in parts),
                 "seconds": max(part["seconds"] for part in parts),
             }

@@ -1,0 +1,71 @@
+"""What an engine's calls have to do with KV that is moved; nothing, where it moves none."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.replica.engine import Sink
+from penstock.replica.values import Call, EngineFacts
+from penstock.replica.vllm.microserving.service import Held, VllmMicroServing
+from penstock.replica.vllm.serving.answering import answer
+from penstock.replica.vllm.serving.asgi import App
+from penstock.replica.vllm.serving.tap import CallTap
+
+if TYPE_CHECKING:
+    from penstock.replica.vllm.start.launch import Launched
+
+
+class KvCalls:
+    """Of one engine. `service`: MicroServing's calls, once it is up."""
+
+    def __init__(self, host: str) -> None:
+        """`host`: where it takes KV of others; empty: it moves none."""
+        self.host = host
+        self.service: VllmMicroServing | None = None
+
+    async def begin(
+        self,
+        launched: Launched,
+        found: EngineFacts,
+        read: Callable[[Call], Awaitable[list[Any]]],
+        held: Held,
+    ) -> None:
+        """The engine is up. Raises `MicroServingError`."""
+        if not self.host:
+            return
+        config = launched.llm.vllm_config
+        service = VllmMicroServing(launched.llm, read, held)
+        await service.begin(
+            {
+                "model": found.model_version,
+                "config": found.config_hash,
+                "kv": config.kv_transfer_config.kv_connector_extra_config["transport"],
+                "ranks": config.parallel_config.tensor_parallel_size,
+            }
+        )
+        self.service = service
+
+    async def answer(self, app: App, call: Call, sink: Sink) -> None:
+        """Answers with what is in the engine, and with the KV that was moved for the call."""
+        if self.service is None or call.kv is None:
+            return await answer(app, call, sink)
+        tap = CallTap(call)
+        moved = await self.service.moved_for(call.kv)
+        tap.moved, tap.beside = moved.tokens, moved.told()
+        try:
+            await answer(app, call, sink, tap)
+        finally:
+            if not tap.aboard():
+                self.service.give_back(moved)
+
+    async def give_up(self, *, asleep: bool) -> None:
+        """Ends all leases, for what they hold is about to go; begins none while `asleep`. Raises
+        `EngineError`."""
+        if self.service is not None:
+            await self.service.release_all(asleep=asleep)
+
+    def close(self) -> None:
+        """The engine ends."""
+        if self.service is not None:
+            self.service.close()
