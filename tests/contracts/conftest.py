@@ -105,7 +105,13 @@ def movers(
         yield Movers(sender, receiver)
 
 
-_MOVING = {"simulated": ("--engine", "simulated", "--model", "m", "--engine-arg", "kv_blocks=400")}
+_MOVING = {
+    "simulated": ("--engine", "simulated", "--model", "m", "--engine-arg", "kv_blocks=400"),
+    "vllm": (
+        *("--engine", "vllm", "--model", "penstock-mini", *_ADAPTERS),
+        *("--engine-arg", "cpu_kvcache_gib=0.1", "--engine-arg", "max_num_batched_tokens=256"),
+    ),
+}
 
 
 @pytest.fixture

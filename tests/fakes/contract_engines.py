@@ -8,7 +8,7 @@ _VLLM = pytest.param("vllm", marks=pytest.mark.vllm)
 
 ALL = ("simulated", _VLLM, "canned", "openai", "bedrock")
 
-MOVING = ("simulated",)
+MOVING = ("simulated", _VLLM)
 """Those that move KV."""
 
 LOCAL = pytest.mark.parametrize("replica", ["simulated", _VLLM], indirect=True)

@@ -337,6 +337,7 @@ def make_engine(
         room=room,
         stages=stages,
         sleeps=bool(settings.sleep.level),
+        microserving=host_of(settings.listen) if settings.microserving else "",
     )
 
 

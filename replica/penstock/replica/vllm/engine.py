@@ -120,15 +120,8 @@ class VllmEngine:
         place = await asyncio.to_thread(checks.find_model, self._model)
         missing = await self._look_at_named(place)
         slots = self._room.slots_for(self._named)
-        order = Order(
-            place,
-            self._served_name,
-            self._engine_args,
-            slots,
-            self._rank(slots),
-            self._sleeps,
-            self._kv.host,
-        )
+        named = (self._served_name, self._engine_args)
+        order = Order(place, *named, slots, self._rank(slots), self._sleeps, self._kv.host)
         self._launcher = Launcher(order, self._forked, self._stages)
         launched = await self._launcher.start()
         self._up = await self._open(launched)
@@ -145,9 +138,8 @@ class VllmEngine:
         self._stages.ended("adapters")
         log.info("warming up")
         await self._warm_up()
-        found = await asyncio.to_thread(
-            facts.of_engine, place, launched, self._engine_args, self._up.endpoints
-        )
+        about = (place, launched, self._engine_args, self._up.endpoints)
+        found = await asyncio.to_thread(facts.of_engine, *about)
         await self._kv.begin(launched, found, self._prompts_of, self._held)
         self._stages.ended("warm_up")
         return found
@@ -184,9 +176,7 @@ class VllmEngine:
 
     def load(self) -> LoadFigures:
         """The newest figures; zeros before the engine is up."""
-        if self._up is None:
-            return LoadFigures()
-        return self._up.launched.gauges.figures()
+        return LoadFigures() if self._up is None else self._up.launched.gauges.figures()
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Has `changed` called after each step."""

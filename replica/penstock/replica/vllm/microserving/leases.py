@@ -1,11 +1,11 @@
-"""Which leases there are, until when, and what of each has been said by the workers. Pure: times come
-in from outside, and what is to be done goes out.
+"""Which leases there are, until when, and what workers have said of each. Pure: times come in from
+outside, and what is to be done goes out.
 
     open --(End of all ranks, commit, release, time)--> closing --(all ranks have stopped)--> closed
 
 Bytes that arrive put off an open lease's end, as asking for it again does; but none is older than
-`LONGEST` since it was last asked for. A closed one that is not used ends by its time likewise. While
-ranks have not said that they have stopped, its blocks stay pinned: for `QUARANTINE` at most.
+`LONGEST` since it was last asked for. A closed one that is not used ends by its time too. Until
+all ranks have said that they have stopped, its blocks stay pinned: for `QUARANTINE` at most.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ class StepSend:
 
 @dataclass(slots=True)
 class StepOrders:
-    """Of one step. `preempted`: requests whose blocks others may have now. `ended`: requests that
-    are done, whose blocks stay until nothing is sent of them; of these, `dropped` are not wanted."""
+    """Of one step. `preempted`: requests whose blocks others may have now. `ended`: those that are
+    done, whose blocks stay until nothing is sent of them; of these, `dropped` are not wanted."""
 
     sends: list[StepSend] = field(default_factory=list)
     preempted: list[str] = field(default_factory=list)

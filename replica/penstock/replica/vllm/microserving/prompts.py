@@ -18,7 +18,7 @@ _LOW: Final = (1 << 64) - 1
 
 
 def lora_name(prompt: Prompt) -> str:
-    """What vLLM calls the prompt's adapter, as `lora/adapters.py` names it; empty: the base model."""
+    """What vLLM calls the prompt's adapter, as `lora/adapters.py` does; empty: the base model."""
     return f"{prompt.adapter}:{prompt.adapter_digest}" if prompt.adapter else ""
 
 

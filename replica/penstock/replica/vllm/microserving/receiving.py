@@ -69,8 +69,10 @@ class Receiver:
         self._leases: dict[str, Written] = {}
         self._changed = threading.Condition()
         self._places = threading.Semaphore(MOST_PEERS)
-        self._server = socket.create_server((host, 0), family=_family(host), backlog=MOST_PEERS)
-        self.host, self.port = host, self._server.getsockname()[1]
+        self.host = host.strip("[]")
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        self._server = socket.create_server((self.host, 0), family=family, backlog=MOST_PEERS)
+        self.port = self._server.getsockname()[1]
         threading.Thread(target=self._accept, name="kv-accept", daemon=True).start()
 
     def close(self) -> None:
@@ -229,7 +231,3 @@ class Receiver:
     def _told(self, lease: Written) -> None:
         lease.told = time.monotonic()
         self._tell({"moved": lease.seq_id})
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,8 +1,8 @@
 """MicroServing on vLLM: the calls, in the replica's process.
 
 Leases and blocks are the business of the engine's process (`scheduling.py`), which is asked here by
-vLLM's utility calls. What is sent is an ordinary request of one token, which takes its tenant's turn
-and its adapter as any other.
+vLLM's utility calls. What is sent is an ordinary request of one token, which takes its tenant's
+turn and its adapter as any other.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class VllmMicroServing:
         return MicroServingFigures(**self._shown)
 
     async def release_all(self, *, asleep: bool) -> None:
-        """Ends all leases, and begins none while the engine is asleep. Raises `MicroServingError`."""
+        """Ends all leases, and begins none while `asleep`. Raises `MicroServingError`."""
         await self._ask("release_all", asleep=asleep)
 
     async def moved_for(self, hint: KvHint) -> Moved:

@@ -39,7 +39,9 @@ class Working:
 
     def told(self) -> dict[str, Any]:
         """How its scheduler finds it, and others."""
-        assert self._memory and self._control and self._receiver
+        assert self._memory
+        assert self._control
+        assert self._receiver
         return {
             "host": self._receiver.host,
             "port": self._receiver.port,
@@ -73,7 +75,8 @@ class Working:
             self._job(send)
 
     def _job(self, send: StepSend) -> None:
-        assert self._memory and self._control
+        assert self._memory
+        assert self._control
         job = self._jobs.get(send.request_id)
         if job is None:
             args = (self._memory, send.target, self._rank, self._control.send, self._exposed)
