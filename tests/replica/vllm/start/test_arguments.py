@@ -180,7 +180,7 @@ _CODE = {
     "worker_cls": "my.Worker",
     "speculative_config": '{"method": "custom_class", "model": "my.Proposer"}',
     "distributed_executor_backend": "my.module.Executor",
-    "kv_transfer_config": '{"kv_connector_module_path": "my.module"}',
+    "ec_transfer_config": '{"ec_connector_module_path": "my.module"}',
     "speculative-config": r'{"trust\u005fremote_code": true}',
     "structured_outputs_config": '{"reasoning_parser_plugin": "/tmp/plugin.py"}',
 }

@@ -40,7 +40,7 @@ def test_most_settings_are_read_after_the_fork(args: Mapping[str, str]) -> None:
         ({"nnodes": "2"}, "nnodes: nobody has tried"),
         ({"distributed_executor_backend": "ray"}, "distributed_executor_backend: this executor"),
         ({"trust_remote_code": "true"}, "trust_remote_code: it runs code"),
-        ({"kv_transfer_config": "{}"}, "kv_transfer_config: it runs code"),
+        ({"ec_transfer_config": "{}"}, "ec_transfer_config: it runs code"),
     ],
 )
 def test_what_needs_a_process_that_is_started_for_it_is_told(

@@ -57,9 +57,10 @@ class Link:
 
     def listen(self, heard: Heard, name: str) -> None:
         """Has each message heard, in a thread of its own."""
-        threading.Thread(target=self._listen, args=(heard,), name=name, daemon=True).start()
+        threading.Thread(target=self.follow, args=(heard,), name=name, daemon=True).start()
 
-    def _listen(self, heard: Heard) -> None:
+    def follow(self, heard: Heard) -> None:
+        """Has each message heard, until there is no other end."""
         while True:
             try:
                 message = self.receive()
@@ -118,7 +119,7 @@ class Worker:
             else:
                 link.close()
         self._server.close()
-        self._link._listen(self._heard)
+        self._link.follow(self._heard)
 
 
 def connected(name: str, secret: str) -> Link:

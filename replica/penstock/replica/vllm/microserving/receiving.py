@@ -146,7 +146,8 @@ class Receiver:
             sockets.send(peer, Refused("there is no such lease"))
             return
         try:
-            self._take(lease, hello, peer)
+            with self._fetching(hello) as fetch:
+                self._take(lease, peer, fetch)
         finally:
             with lease.lock:
                 lease.peers.discard(peer)
@@ -176,9 +177,15 @@ class Receiver:
             lease.peers.add(peer)
             return True
 
-    def _take(self, lease: Written, hello: Hello, peer: socket.socket) -> None:
+    def _fetching(self, hello: Hello) -> contextlib.AbstractContextManager[Any]:
+        """What fetches blocks of this peer; none: it sends them."""
+        if self._fetcher is None:
+            return contextlib.nullcontext()
+        source: contextlib.AbstractContextManager[Any] = self._fetcher.source(hello.memory)
+        return source
+
+    def _take(self, lease: Written, peer: socket.socket, fetch: Any) -> None:
         peer.settimeout(LONGEST)  # the lease's end ends it sooner
-        fetch = self._fetcher.source(hello.memory) if self._fetcher else None
         sockets.send(peer, Welcome())
         self._told(lease)
         fetched: Blocks | None = None
@@ -195,7 +202,7 @@ class Receiver:
             lease.began = lease.began or time.monotonic()
             blocks = [lease.blocks[place] for place in frame.places]
             if fetch:
-                fetch(frame, blocks, peer, lambda: lease.open)
+                fetch(frame, blocks)
                 sockets.send(peer, Welcome())
                 fetched = frame
             elif self._taken(lease, frame, blocks, peer):

@@ -19,7 +19,7 @@ OF_ENGINE: Final = (
             "vllm:__version__",
             "vllm.platforms:current_platform",
         ),
-        ("engine.py", "start/launch.py", "start/warm.py", "start/worker.py"),
+        ("start/facts.py", "start/launch.py", "start/warm.py", "start/worker.py"),
         "which vLLM it is, and whether it runs on a CPU",
         "never; both are vLLM's public face",
     ),
