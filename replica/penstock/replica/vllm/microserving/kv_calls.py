@@ -35,7 +35,8 @@ class KvCalls:
         if not self.host:
             return
         config = launched.llm.vllm_config
-        service = VllmMicroServing(launched.llm, read, held)
+        gauges = launched.gauges
+        service = VllmMicroServing(launched.llm, read, held, lambda: gauges.changed())
         await service.begin(
             {
                 "model": found.model_version,

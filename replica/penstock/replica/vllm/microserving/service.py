@@ -67,11 +67,18 @@ class Moved:
 class VllmMicroServing:
     """Of one engine that is up. `begin` it first, and `close` it."""
 
-    def __init__(self, llm: Any, read: Callable[[Call], Awaitable[list[Any]]], held: Held) -> None:
-        """`read`: a call's prompts."""
+    def __init__(
+        self,
+        llm: Any,
+        read: Callable[[Call], Awaitable[list[Any]]],
+        held: Held,
+        changed: Callable[[], None],
+    ) -> None:
+        """`read`: a call's prompts. `changed`: called when the figures are others."""
         self._llm = llm
         self._read = read
         self._held = held
+        self._changed = changed
         self._tasks = OwnedTasks()
         self._shown: dict[str, Any] = {}
         self._ranks: tuple[KvRank, ...] = ()
@@ -246,6 +253,7 @@ class VllmMicroServing:
         """Keeps the figures: the engine answers as soon as they are others."""
         while True:
             self._shown = await self._ask("figures", seen=self._shown)
+            self._changed()
             await asyncio.sleep(_FIGURES_EVERY)
 
     async def _ask(self, operation: str, **asked: Any) -> dict[str, Any]:
