@@ -42,7 +42,7 @@ from penstock.replica.vllm.lora.adapter_files import shapes_of
 from penstock.replica.vllm.lora.adapters import VllmWeights
 from penstock.replica.vllm.microserving.kv_calls import KvCalls
 from penstock.replica.vllm.microserving.reading import prompts_of
-from penstock.replica.vllm.microserving.service import VllmMicroServing
+from penstock.replica.vllm.microserving.service import Asking, VllmMicroServing
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
 from penstock.replica.vllm.start import causes, checks, collector, environment, facts, imports
@@ -140,7 +140,8 @@ class VllmEngine:
         await self._warm_up()
         about = (place, launched, self._engine_args, self._up.endpoints)
         found = await asyncio.to_thread(facts.of_engine, *about)
-        await self._kv.begin(launched, found, self._prompts_of, self._held)
+        asking = Asking(self._prompts_of, self._held, self._weights.request)
+        await self._kv.begin(launched, found, asking)
         self._stages.ended("warm_up")
         return found
 
@@ -158,9 +159,6 @@ class VllmEngine:
     @contextlib.asynccontextmanager
     async def _held(self, call: Call) -> AsyncIterator[Any]:
         """Has the call's adapter in the engine; gives vLLM's request of it."""
-        if not call.adapter:
-            yield None
-            return
         await self._hold(call)
         with self._weights.used(call.adapter):
             yield self._weights.request(call.adapter)

@@ -76,8 +76,8 @@ class VllmWeights:
         self._last[prepared.name] = time.monotonic()
 
     def request(self, name: str) -> Any:
-        """vLLM's request of an adapter that is held."""
-        return self._requests[name]
+        """vLLM's request of an adapter; none: it is not held."""
+        return self._requests.get(name)
 
     async def remove(self, name: str) -> bool:
         """See `Weights`. From the first moment on no call finds the name."""

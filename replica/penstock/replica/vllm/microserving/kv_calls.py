@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.replica.engine import Sink
 from penstock.replica.values import Call, EngineFacts
-from penstock.replica.vllm.microserving.service import Held, VllmMicroServing
+from penstock.replica.vllm.microserving.service import Asking, VllmMicroServing
 from penstock.replica.vllm.serving.answering import answer
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.tap import CallTap
-
-if TYPE_CHECKING:
-    from penstock.replica.vllm.start.launch import Launched
 
 
 class KvCalls:
@@ -24,19 +20,13 @@ class KvCalls:
         self.host = host
         self.service: VllmMicroServing | None = None
 
-    async def begin(
-        self,
-        launched: Launched,
-        found: EngineFacts,
-        read: Callable[[Call], Awaitable[list[Any]]],
-        held: Held,
-    ) -> None:
-        """The engine is up. Raises `MicroServingError`."""
+    async def begin(self, launched: Any, found: EngineFacts, asking: Asking) -> None:
+        """The engine is up, as `launched` says. Raises `MicroServingError`."""
         if not self.host:
             return
         config = launched.llm.vllm_config
         gauges = launched.gauges
-        service = VllmMicroServing(launched.llm, read, held, lambda: gauges.changed())
+        service = VllmMicroServing(launched.llm, asking, lambda: gauges.changed())
         await service.begin(
             {
                 "model": found.model_version,

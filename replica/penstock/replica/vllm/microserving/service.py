@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import uuid4
@@ -47,8 +47,15 @@ log = logging.getLogger(__name__)
 _CALL: Final = "penstock_microserving"
 _FIGURES_EVERY: Final = 0.05
 
-Held = Callable[[Call], AbstractAsyncContextManager[Any]]
-"""Has a call's adapter in the engine for as long as it lasts, and gives vLLM's request of it."""
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What the engine is asked: the prompts that a call would submit; to have a call's adapter for
+    as long as it lasts, which gives vLLM's request of it; and that of an adapter, if it is here."""
+
+    prompts: Callable[[Call], Awaitable[list[Any]]]
+    held: Callable[[Call], AbstractAsyncContextManager[Any]]
+    adapter: Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +74,10 @@ class Moved:
 class VllmMicroServing:
     """Of one engine that is up. `begin` it first, and `close` it."""
 
-    def __init__(
-        self,
-        llm: Any,
-        read: Callable[[Call], Awaitable[list[Any]]],
-        held: Held,
-        changed: Callable[[], None],
-    ) -> None:
-        """`read`: a call's prompts. `changed`: called when the figures are others."""
+    def __init__(self, llm: Any, asking: Asking, changed: Callable[[], None]) -> None:
+        """`changed`: called when the figures are others."""
         self._llm = llm
-        self._read = read
-        self._held = held
+        self._asking = asking
         self._changed = changed
         self._tasks = OwnedTasks()
         self._shown: dict[str, Any] = {}
@@ -102,18 +102,18 @@ class VllmMicroServing:
 
     async def tokenize(self, call: Call) -> Tokenized:
         """See `MicroServing`."""
-        read = await self._read(replace(call, adapter="", adapter_digest="", kv=None))
+        read = await self._asking.prompts(replace(call, adapter="", adapter_digest="", kv=None))
         ids = token_ids(read[0])
         if len(read) != 1 or not ids:
             raise MicroServingError("unsupported", "only calls with one prompt of tokens are moved")
         named = (call.adapter, call.adapter_digest, call.tenant_salt, mm_hashes(read[0]))
-        prompt = Prompt(tuple(ids), *named)
+        prompt = self._named(Prompt(tuple(ids), *named))
         hashes = () if prompt.mm_hashes else block_hashes(prompt, self._size)
         return Tokenized(prompt, len(ids), self._size, hashes)
 
     async def prep_recv(self, prompt: Prompt, end: int, seq_id: str, ttl_ms: int) -> Prepared:
         """See `MicroServing`."""
-        self._check(prompt, seq_id)
+        prompt = self._checked(prompt, seq_id)
         if not 0 <= end <= len(prompt.token_ids):
             raise MicroServingError("bad_request", f"the prompt has no {end} tokens")
         end = min(end, self._longest) // self._size * self._size
@@ -134,7 +134,7 @@ class VllmMicroServing:
     async def remote_send(self, sending: Sending) -> Sent:
         """See `MicroServing`."""
         address, size = sending.kv_addr, self._size
-        self._check(sending.prompt, sending.seq_id)
+        sending = replace(sending, prompt=self._checked(sending.prompt, sending.seq_id))
         leased = (address.first_block + address.blocks) * size
         self._check_address(sending, leased)
         first = max(sending.begin // size, address.first_block)
@@ -173,7 +173,7 @@ class VllmMicroServing:
 
     async def lookup(self, prompt: Prompt) -> Found:
         """See `MicroServing`."""
-        self._check(prompt, "lookup")
+        prompt = self._checked(prompt, "lookup")
         told = await self._ask("lookup", **_told(prompt, len(prompt.token_ids)))
         return Found(told["matched"], self._size, told["free"])
 
@@ -231,7 +231,7 @@ class VllmMicroServing:
         tap.beside = {SEND: told}
         token = CURRENT.set(tap)
         try:
-            async with self._held(call) as lora:
+            async with self._asking.held(call) if call.adapter else nullcontext() as lora:
                 asked = (given, parameters, f"send-{told['job']}")
                 outputs = self._llm.generate(*asked, lora_request=lora, priority=call.priority)
                 async with aclosing(outputs):
@@ -267,7 +267,16 @@ class VllmMicroServing:
             raise MicroServingError("transfer", f"the engine does not answer: {error}") from error
         return answer
 
-    def _check(self, prompt: Prompt, seq_id: str) -> None:
+    def _named(self, prompt: Prompt) -> Prompt:
+        """With the digest of its adapter, which is known here if the adapter is held."""
+        if not prompt.adapter or prompt.adapter_digest:
+            return prompt
+        lora = self._asking.adapter(prompt.adapter)
+        if lora is None:
+            raise MicroServingError("bad_request", f"the adapter {prompt.adapter} is not known")
+        return replace(prompt, adapter_digest=lora.lora_name.rpartition(":")[2])
+
+    def _checked(self, prompt: Prompt, seq_id: str) -> Prompt:
         if not 0 < len(seq_id.encode()) <= LARGEST_ID:
             raise MicroServingError("bad_request", f"seq_id has 1 to {LARGEST_ID} bytes")
         if prompt.mm_hashes:
@@ -277,6 +286,7 @@ class VllmMicroServing:
             raise MicroServingError("bad_request", "a prompt has tokens, all of the model's")
         if len(prompt.token_ids) > self._longest + 2:
             raise MicroServingError("bad_request", "the prompt is longer than the model's context")
+        return self._named(prompt)
 
     def _check_address(self, sending: Sending, leased: int) -> None:
         address = sending.kv_addr

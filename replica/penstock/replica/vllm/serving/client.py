@@ -138,12 +138,12 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         if tap is not None:
             _keep_to_budget(tap, prompt, sampling_params)
             self._keep_to_logprobs(tap, prompt, sampling_params)
-            if (outputs := tap.instead(prompt)) is not None:
-                return tap.opened(outputs)
+            if (instead := tap.instead(prompt)) is not None:
+                return tap.opened(instead)
             if tap.beside:
                 more_args = sampling_params.extra_args or {}
                 sampling_params.extra_args = {**more_args, "kv_transfer_params": tap.beside}
-        ask = partial(super().generate, prompt, sampling_params, request_id, **more)
+        ask: Ask = partial(super().generate, prompt, sampling_params, request_id, **more)
         if tap is None:
             return ask(priority=_ranked(priority))
         constrained = sampling_params.structured_outputs is not None
