@@ -59,6 +59,7 @@ def _receive(pipe: Connection, shape: tuple[int, int, int], transport: str) -> N
             continue
         receiver.open(_order(lease, shape[1]))
         pipe.send(True)
+    receiver.close()
 
 
 def _send(memory: KvMemory, port: int, lease: str, exposed: Any) -> SendJob:
@@ -96,6 +97,7 @@ def main() -> None:
         "idle_cpu_s_in_10_s": round(_idle(ours, memory, port, exposed), 3),
     }
     ours.send(None)
+    peer.join()
     sys.stdout.write(json.dumps(told) + "\n")
 
 
@@ -123,6 +125,7 @@ def _idle(pipe: Connection, memory: KvMemory, port: int, exposed: Any) -> float:
     time.sleep(10)
     used = time.process_time() + _cpu_of(pipe) - before
     job.stop("that was all")
+    _REPORTS.get()
     return used
 
 
