@@ -59,6 +59,7 @@ def _receive(pipe: Connection, shape: tuple[int, int, int], transport: str) -> N
             continue
         receiver.open(_order(lease, shape[1]))
         pipe.send(True)
+    receiver.close()
 
 
 def _send(memory: KvMemory, port: int, lease: str, exposed: Any) -> SendJob:
@@ -87,35 +88,45 @@ def main() -> None:
     port = ours.recv()
     memory = _memory(*shape)
     exposed = _exposed(asked.transport, memory)
-    pairs = [(block, block) for block in range(asked.blocks)]
-    times = []
-    for number in range(_ROUNDS):
-        ours.send(f"lease{number}")
-        ours.recv()
-        began = time.perf_counter()
-        job = _send(memory, port, f"lease{number}", exposed)
-        for layer in range(asked.layers):
-            job.add(layer, pairs)
-        job.end()
-        report = _REPORTS.get()
-        assert not report["error"], report
-        times.append((time.perf_counter() - began) * 1e3)
-    ours.send("idle")
-    ours.recv()
-    idle = _send(memory, port, "idle", exposed)
-    before = time.process_time() + _cpu_of(ours)
-    time.sleep(10)
-    used = time.process_time() + _cpu_of(ours) - before
-    idle.stop("")
-    ours.send(None)
+    times = [_round(ours, memory, port, f"lease{n}", exposed) for n in range(_ROUNDS)]
     told = {
         "transport": asked.transport,
         "mib": asked.layers * asked.blocks * asked.block_kib / 1024,
         "ms": round(statistics.median(times[1:]), 1),
         "fastest_ms": round(min(times), 1),
-        "idle_cpu_s_in_10_s": round(used, 3),
+        "idle_cpu_s_in_10_s": round(_idle(ours, memory, port, exposed), 3),
     }
+    ours.send(None)
+    peer.join()
     sys.stdout.write(json.dumps(told) + "\n")
+
+
+def _round(pipe: Connection, memory: KvMemory, port: int, lease: str, exposed: Any) -> float:
+    """Milliseconds of one transfer of everything."""
+    pipe.send(lease)
+    pipe.recv()
+    pairs = [(block, block) for block in range(memory.blocks)]
+    began = time.perf_counter()
+    job = _send(memory, port, lease, exposed)
+    for layer in range(len(memory.layers)):
+        job.add(layer, pairs)
+    job.end()
+    report = _REPORTS.get()
+    assert not report["error"], report
+    return (time.perf_counter() - began) * 1e3
+
+
+def _idle(pipe: Connection, memory: KvMemory, port: int, exposed: Any) -> float:
+    """CPU seconds of both sides in ten, with nothing to send."""
+    pipe.send("idle")
+    pipe.recv()
+    job = _send(memory, port, "idle", exposed)
+    before = time.process_time() + _cpu_of(pipe)
+    time.sleep(10)
+    used = time.process_time() + _cpu_of(pipe) - before
+    job.stop("that was all")
+    _REPORTS.get()
+    return used
 
 
 def _cpu_of(pipe: Connection) -> float:

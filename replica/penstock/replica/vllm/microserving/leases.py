@@ -25,6 +25,9 @@ STOPS_WITHIN: Final = 5.0
 QUARANTINE: Final = 30.0
 """Seconds from the order to close after which blocks are given back whatever the ranks say."""
 
+MOST: Final = 1024
+"""Leases at once, however few their blocks are."""
+
 SHARE: Final = 0.3
 """Of all blocks, that may be leased."""
 
@@ -87,7 +90,7 @@ class Leases:
 
     def has_room(self, blocks: int) -> bool:
         """Whether so many more may be leased."""
-        return self.blocks + blocks <= self._most
+        return self.blocks + blocks <= self._most and len(self) < MOST
 
     def add(self, lease: Lease) -> None:
         """It begins."""

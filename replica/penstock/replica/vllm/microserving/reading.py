@@ -20,6 +20,8 @@ _PARTING_S: Final = 2.0
 class ReadingTap(CallTap):
     """Of a call that is asked for its prompt alone."""
 
+    reads = True
+
     def __init__(self, call: Call) -> None:
         super().__init__(call)
         self.prompts: list[Any] = []

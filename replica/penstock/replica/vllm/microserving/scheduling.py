@@ -243,7 +243,7 @@ class Scheduling:
         over, late, lost = self._leases.due(time.monotonic())
         for lease in over:
             log.info("lease %s ends by its time", lease.seq_id)
-            self.failures["expired"] += lease.state is State.OPEN
+            self.failures.update(["expired"] if lease.state is State.OPEN else [])
             self._end(lease)
         for lease in late:
             self.failures["quarantine"] += 1

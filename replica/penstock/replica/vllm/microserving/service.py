@@ -206,14 +206,14 @@ class VllmMicroServing:
         self, sending: Sending, told: dict[str, Any], tokens: int
     ) -> tuple[dict[str, Any], int]:
         """Computes so many tokens here, and waits until the others have what is theirs."""
-        async with asyncio.TaskGroup() as tasks:
-            report = tasks.create_task(self._asked("wait_send", job=told["job"]))
-            computed = tasks.create_task(self._computed(sending, told, tokens))
-            await asyncio.wait((report, computed), return_when=asyncio.FIRST_COMPLETED)
-            if report.done() and (report.exception() or report.result().get("error")):
-                computed.cancel()  # a receiver that has gone needs no more of it
-            elif computed.done() and computed.exception():
-                report.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                report = tasks.create_task(self._asked("wait_send", job=told["job"]))
+                computed = tasks.create_task(self._computed(sending, told, tokens))
+                if (await report).get("error"):
+                    computed.cancel()  # a receiver that has gone needs no more of it
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
         return _answer(report.result()), computed.result()
 
     async def _computed(self, sending: Sending, told: dict[str, Any], tokens: int) -> int:

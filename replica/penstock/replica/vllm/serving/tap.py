@@ -45,6 +45,8 @@ class CallTap:
     `most_numbers`: how many pooled numbers the answer may hold; none: it holds few of them.
     """
 
+    reads = False  # its prompt is looked at, and the engine does not get it
+
     def __init__(self, call: Call) -> None:
         self.call = call
         self.hung_up = False

@@ -50,6 +50,8 @@ async def _rendered(
 ) -> tuple[Any, Any]:
     """`render`, of a conversation that is kept within the budget of its call."""
     tap = CURRENT.get()
+    if tap is not None and tap.reads:  # vLLM counts on the engine to get pictures that it remembers
+        more = {**more, "skip_mm_cache": True}
     if tap is None or tok_params is None or not (tap.call.trim and tap.call.path in PATHS):
         return await render(conversations, chat_params, tok_params, **more)
     (messages,) = (_listed(one) for one in conversations)
