@@ -136,6 +136,8 @@ class _Run:
             self.counts[_told(error)] += 1
         finally:
             if harm is not None:
+                if harm.ident is None:
+                    harm.start()
                 harm.join()
         request = _request(self._texts[text], text)
         request.request_id = f"plain_{number}"
