@@ -112,7 +112,7 @@ async def _kills(
     for who in itertools.islice(itertools.cycle(_victims(system)), KILLS):
         enough = sum(map(bool, moved)) + BETWEEN_KILLS
         await until(
-            lambda enough=enough: is_over() or sum(map(bool, moved)) >= enough,  # type: ignore[misc]
+            lambda enough=enough: is_over() or sum(map(bool, moved)) >= enough,
             within=300,
             what="KV that moves",
         )
