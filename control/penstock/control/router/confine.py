@@ -1,7 +1,7 @@
-"""What a program may touch of its machine, by Landlock: its Python, and the file that it announces.
+"""What a program may touch of its machine, by Landlock: its Python.
 
-No other file is read or written, nothing is executed, no TCP connection is opened or taken at
-another port, and no process outside is signalled. Older kernels do a part of that, or none.
+No other file is opened, none is written, nothing is executed, no TCP connection is opened or taken
+at another port, and no process outside is signalled. Older kernels do a part of that, or none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # system calls, on every architecture
@@ -19,7 +18,7 @@ _VERSION: Final = 1  # flag
 _PATH_BENEATH: Final = 1  # kind of rule
 _PR_SET_NO_NEW_PRIVS: Final = 38
 
-_WRITE, _READ, _LIST, _REMOVE, _MAKE, _TRUNCATE = (1 << bit for bit in (1, 2, 3, 5, 8, 14))
+_WRITE, _READ, _LIST = (1 << bit for bit in (1, 2, 3))
 _FILES: Final = {1: 13, 2: 14, 3: 15, 4: 15}  # rights by version; later ones have 16
 _NET: Final = 3  # from version 4: to bind, to connect
 _SCOPES: Final = 3  # from version 6: abstract sockets, signals
@@ -44,9 +43,8 @@ def version() -> int:
     return max(0, _call(_CREATE_RULESET, None, 0, _VERSION))
 
 
-def confine(announces: Path) -> bool:
-    """Holds this thread, and those that it starts from now on, to that; False: the kernel cannot.
-    `announces`: the folder of the file."""
+def confine() -> bool:
+    """Holds this thread to that, and those that it starts from now on; False: the kernel cannot."""
     known = version()
     if not known:
         return False
@@ -58,8 +56,6 @@ def confine(announces: Path) -> bool:
         return False
     _allow(rules, _python(), files & (_READ | _LIST))
     _allow(rules, _DEVICES, files & (_READ | _WRITE))
-    own = _READ | _LIST | _WRITE | _MAKE | _REMOVE | _TRUNCATE
-    _allow(rules, [str(announces)], files & own)
     ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     done = _call(_RESTRICT_SELF, rules, 0) == 0
     os.close(rules)
