@@ -127,11 +127,15 @@ async def test_nothing_of_its_machine_but_its_python_is_open_to_it(
             f"open('{process.announced}', 'w')",
             f"open('{process.announced.with_name('other.json')}', 'w')",
             "import os; os.execv('/bin/sh', ['sh'])",
+            "import os; os.fork()",
+            "import subprocess; subprocess.run(['true'])",
             f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)",
             "import socket; socket.create_server(('127.0.0.1', 0))",
             f"import os; os.kill({os.getpid()}, 0)",
         ):
             assert "PermissionError" in (await gateway.decides(session=deed)).detail, deed
+        after = await gateway.decides(session="import threading; threading.Thread().start()")
+        assert not after.error
         after = await gateway.decides(session="import wave; open('/dev/null', 'w').write('x')")
     assert (after.replica_id, after.error) == ("a", "")
 

@@ -1,4 +1,5 @@
-"""What a program may touch of its machine, by Landlock: its Python.
+"""What a program may touch of its machine: its Python, by Landlock; and no other process, by
+seccomp.
 
 No other file is opened, none is written, nothing is executed, no TCP connection is opened or taken
 at another port, and no process outside is signalled. Older kernels do a part of that, or none.
@@ -7,7 +8,10 @@ at another port, and no process outside is signalled. Older kernels do a part of
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import platform
+import struct
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,6 +26,17 @@ _WRITE, _READ, _LIST = (1 << bit for bit in (1, 2, 3))
 _FILES: Final = {1: 13, 2: 14, 3: 15, 4: 15}  # rights by version; later ones have 16
 _NET: Final = 3  # from version 4: to bind, to connect
 _SCOPES: Final = 3  # from version 6: abstract sockets, signals
+_PR_SET_SECCOMP: Final = 22
+_FILTERED: Final = 2  # mode of seccomp
+_CLONE3: Final = 435  # a system call, on every architecture
+_CLONE_THREAD: Final = 0x10000
+_STARTS: Final = {  # by machine: as seccomp names it, clone, and what starts nothing but processes
+    "x86_64": (0xC000003E, 56, (57, 58)),
+    "aarch64": (0xC00000B7, 220, ()),
+}
+_LOAD, _IS, _IS_LEAST, _HAS, _SAY = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions of its filters
+_X32: Final = 0x40000000  # calls of another kind begin there
+_ALLOW_CALL, _REFUSE_CALL = 0x7FFF0000, 0x50000
 _DEVICES: Final = ("/dev/null", "/dev/urandom", "/dev/zero")
 
 
@@ -45,6 +60,8 @@ def version() -> int:
 
 def confine() -> bool:
     """Holds this thread to that, and those that it starts from now on; False: the kernel cannot."""
+    ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _start_no_process()
     known = version()
     if not known:
         return False
@@ -56,10 +73,27 @@ def confine() -> bool:
         return False
     _allow(rules, _python(), files & (_READ | _LIST))
     _allow(rules, _DEVICES, files & (_READ | _WRITE))
-    ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     done = _call(_RESTRICT_SELF, rules, 0) == 0
     os.close(rules)
     return done
+
+
+def _start_no_process() -> None:
+    """Has the kernel refuse it; threads go on being started."""
+    if platform.machine() not in _STARTS:
+        return
+    machine, clone, others = _STARTS[platform.machine()]
+    refused = _REFUSE_CALL | errno.EPERM
+    code = [(_LOAD, 0, 0, 4), (_IS, 1, 0, machine), (_SAY, 0, 0, refused), (_LOAD, 0, 0, 0)]
+    for other in (_IS_LEAST, _X32), *((_IS, number) for number in others):
+        code += [(other[0], 0, 1, other[1]), (_SAY, 0, 0, refused)]
+    # Of clone3 a filter cannot see the flags; without it, clone is called.
+    code += [(_IS, 0, 1, _CLONE3), (_SAY, 0, 0, _REFUSE_CALL | errno.ENOSYS)]
+    code += [(_IS, 0, 3, clone), (_LOAD, 0, 0, 16), (_HAS, 1, 0, _CLONE_THREAD)]
+    code += [(_SAY, 0, 0, refused), (_SAY, 0, 0, _ALLOW_CALL)]
+    read = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in code))
+    program = struct.pack("HP", len(code), ctypes.addressof(read))
+    ctypes.CDLL(None).prctl(_PR_SET_SECCOMP, _FILTERED, program, 0, 0)
 
 
 def _python() -> Iterable[str]:
