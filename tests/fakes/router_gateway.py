@@ -131,7 +131,7 @@ class RouterProcess:
     async def told(self) -> Mapping[str, Any]:
         """What it announces."""
         async with asyncio.timeout(20):
-            while not self.announced.exists():
+            while not self.announced.exists() or not self.announced.read_text():
                 assert self.child.poll() is None, self.log.read_text()
                 await asyncio.sleep(0.01)
         told: Mapping[str, Any] = json.loads(self.announced.read_text())

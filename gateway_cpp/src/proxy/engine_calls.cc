@@ -79,9 +79,26 @@ std::string EngineCalls::refuses_seat(EngineLeg& leg, const dispatch::Engine* en
   if (!engine->moves_kv) return "unsupported";
   leg.at = engine->replica;
   const bool prepares = leg.wanted.verb() == v1::ENGINE_VERB_PREP_RECV;
-  if (prepares && leg.wanted.seq_id().empty()) return "bad_request";
-  const Lease* known = prepares ? lease(leg.wanted.seq_id()) : nullptr;
+  const std::string& seq_id = leg.wanted.seq_id();
+  if (prepares && (seq_id.empty() || is_preparing(seq_id))) return "bad_request";
+  const Lease* known = prepares ? lease(seq_id) : nullptr;
   return known != nullptr && known->at != leg.at ? "bad_request" : std::string();
+}
+
+// A lease of that name is on its way already.
+bool EngineCalls::is_preparing(const std::string& seq_id) const {
+  return std::ranges::any_of(legs_, [&](const auto& leg) {
+    const auto verb = leg->wanted.verb();
+    return leg->wanted.seq_id() == seq_id &&
+           (verb == v1::ENGINE_VERB_PREP_RECV || verb == v1::ENGINE_VERB_MIGRATE);
+  });
+}
+
+// Its replica may have given it, though nobody hears of that; and be it that the program has
+// released it meanwhile.
+void EngineCalls::keep_lease(const EngineLeg& leg) {
+  if (!leg.call || leg.step() != v1::ENGINE_VERB_PREP_RECV) return;
+  leases_.try_emplace(leg.wanted.seq_id(), Lease{.at = seat_of(leg), .address = {}});
 }
 
 // Of a send, the lease is where it goes; of all else, where it is done.
@@ -98,7 +115,8 @@ std::string EngineCalls::find_pair(EngineLeg& leg) const {
     leg.wanted.set_seq_id("migrate-" + std::to_string(leg.wanted.call_id()));
   }
   const dispatch::Engine* to = engine(leg.wanted.to_replica_id());
-  if (to == nullptr || lease(leg.wanted.seq_id()) != nullptr) return "bad_request";
+  const std::string& seq_id = leg.wanted.seq_id();
+  if (to == nullptr || lease(seq_id) != nullptr || is_preparing(seq_id)) return "bad_request";
   if (!to->moves_kv) return "unsupported";
   leg.to = to->replica;
   return refuses_seat(leg, engine(leg.wanted.replica_id()));
@@ -151,6 +169,7 @@ void EngineCalls::reap() {
 }
 
 void EngineCalls::clear(const std::string& but) {
+  for (const auto& leg : legs_) keep_lease(*leg);
   legs_.clear();
   prompt_.reset();
   std::vector<std::string> left;

@@ -82,6 +82,8 @@ class EngineCalls {
   // Why it is not done; empty: it may be.
   std::string refuses(EngineLeg& leg);
   std::string refuses_seat(EngineLeg& leg, const dispatch::Engine* engine) const;
+  bool is_preparing(const std::string& seq_id) const;
+  void keep_lease(const EngineLeg& leg);
   std::string find_lease(EngineLeg& leg) const;
   std::string find_pair(EngineLeg& leg) const;
   std::string take_places(EngineLeg& leg) const;

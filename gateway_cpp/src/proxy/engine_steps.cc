@@ -157,6 +157,7 @@ void EngineCalls::fail(EngineLeg& leg, std::string cause, std::string_view detai
   }
   leg.reply.set_error(std::move(cause));
   leg.reply.set_detail(std::string(detail.substr(0, kShownBytes)));
+  keep_lease(leg);
   const bool migrates = leg.wanted.verb() == v1::ENGINE_VERB_MIGRATE;
   if (leg.call && (migrates || (sends && is_lost))) release(leg.wanted.seq_id());
   end(leg);

@@ -73,7 +73,8 @@ class Node:
 
     def answers(self, process: FakeProcess, *digests: str) -> None:
         """That process says that it can be asked."""
-        self.file.write_text(json.dumps({"pid": process.pid, "digests": digests}))
+        told = process.argv[process.argv.index("--announce") + 1]
+        Path(told).write_text(json.dumps({"pid": process.pid, "digests": digests}))
 
     async def tells(self, what: Callable[[ProgramStatus], bool]) -> ProgramStatus:
         def found() -> ProgramStatus | None:
@@ -98,12 +99,25 @@ async def test_one_that_ships_is_started_and_told_of_once_it_answers(node: Node)
     process = await node.started(1)
     words = process.argv
     assert words[:4] == [sys.executable, "-P", "-m", "penstock.control.router"]
-    assert words[words.index("--announce") + 1] == str(node.file)
     assert "--text" not in words
     assert not node.programs.statuses()[0].running
     node.answers(process, "d1", "d2")
     status = await node.tells(lambda it: it.running)
     assert (status.deployment_uid, status.digest, status.restarts) == ("u1", "d1", 0)
+    assert json.loads(node.file.read_text())["digests"] == ["d1", "d2"]
+    assert node.file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("digests", [7, None, {"d1": 1}, [["d1"], "d1"]])
+async def test_what_a_process_says_of_itself_is_foreign(node: Node, digests: object) -> None:
+    node.wants(SHIPPED)
+    process = await node.started(1)
+    told = Path(process.argv[process.argv.index("--announce") + 1])
+    told.write_text("[" * 60_000)
+    await node.clock.sleep(timedelta(seconds=1))
+    told.write_text(json.dumps({"pid": process.pid, "digests": digests}))
+    await until(node.file.exists, "what gateways read")
+    assert node.programs.statuses()[0].running == isinstance(digests, list)
 
 
 async def test_another_one_that_ships_needs_no_other_process(node: Node) -> None:

@@ -77,7 +77,6 @@ async def test_it_says_where_it_is_asked_to_its_own_user_alone(routers: Routers)
         assert (await gateway.decides()).replica_id in ("a", "b")
     process.child.terminate()
     assert await process.ended() == 0
-    assert not process.announced.exists()
 
 
 async def test_it_has_no_secrets_and_its_bounds(routers: Routers) -> None:
@@ -124,12 +123,19 @@ async def test_nothing_of_its_machine_but_its_python_is_open_to_it(
         for deed in (
             f"open('{secret}')",
             f"open('{secret}.new', 'w')",
+            f"open('{process.announced}')",
+            f"open('{process.announced}', 'w')",
+            f"open('{process.announced.with_name('other.json')}', 'w')",
             "import os; os.execv('/bin/sh', ['sh'])",
+            "import os; os.fork()",
+            "import subprocess; subprocess.run(['true'])",
             f"import socket; socket.create_connection(('127.0.0.1', {port}), 1)",
             "import socket; socket.create_server(('127.0.0.1', 0))",
             f"import os; os.kill({os.getpid()}, 0)",
         ):
             assert "PermissionError" in (await gateway.decides(session=deed)).detail, deed
+        after = await gateway.decides(session="import threading; threading.Thread().start()")
+        assert not after.error
         after = await gateway.decides(session="import wave; open('/dev/null', 'w').write('x')")
     assert (after.replica_id, after.error) == ("a", "")
 
@@ -175,7 +181,7 @@ async def test_a_text_that_is_no_program_ends_it_with_a_line(routers: Routers) -
     assert await process.ended() == 1
     said = "router: error: ZeroDivisionError: division by zero (line 1)"
     assert said in process.log.read_text()
-    assert not process.announced.exists()
+    assert not process.announced.read_text()
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,28 @@ TEST_F(ProgramFlowTest, AProgramHasEnginesDoWhatItMayAndNothingElse) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(replied(i).error(), errors[static_cast<size_t>(i)]) << i;
 }
 
+TEST_F(ProgramFlowTest, ANameIsOfOneLeaseWhileThatIsOnItsWay) {
+  ask(kStream);
+  wants(v1::ENGINE_VERB_PREP_RECV, "d2", "a");
+  wants(v1::ENGINE_VERB_PREP_RECV, "d1", "a");
+  wants(v1::ENGINE_VERB_MIGRATE, "p1", "a", 64, "d1");
+  EXPECT_EQ(replied(0).error(), "bad_request");
+  EXPECT_EQ(replied(1).error(), "bad_request");
+  answer_tokens(0, 100);
+  EXPECT_EQ(paths(), (Paths{"d2 Tokenize", "d2 PrepRecv"}));
+}
+
+TEST_F(ProgramFlowTest, WhatIsReleasedBeforeItIsThereIsReleasedAgain) {
+  ask(kStream);
+  wants(v1::ENGINE_VERB_PREP_RECV, "d2", "a");
+  answer_tokens(0, 100);
+  wants(v1::ENGINE_VERB_RELEASE, "d2", "a");
+  answer(2, v1::ReleaseReply());
+  program().decide(asked().ask_id(), "");
+  EXPECT_TRUE(call(1).cancelled);
+  EXPECT_EQ(paths()[3], "d2 Release");
+}
+
 TEST_F(ProgramFlowTest, ALegHasAPlaceAtItsEngineWhileItRuns) {
   limits_.max_ongoing = 1;
   serve();

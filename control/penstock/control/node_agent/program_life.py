@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.control import log_files
-from penstock.control.errors import LaunchFailed
+from penstock.control.errors import LaunchFailed, SecretUnusable
 from penstock.control.node_agent.program_texts import ProgramTexts
 from penstock.control.router.program import printable
+from penstock.control.secrets_files import write_secret
 from penstock.control.supervision.clock import Clock
 from penstock.control.supervision.process import Launcher, Process
 from penstock.control.supervision.restart_policy import OWN_PROCESSES, Ending, StartAgain, after_end
@@ -31,6 +32,7 @@ END_LIMIT: Final = timedelta(seconds=12)  # longer than a program lets its strea
 OTHER_TEXT: Final = "this node's Penstock ships another text of it: update it"
 SAYS: Final = "router: error: "
 """Before its last words, where it cannot start."""
+_MOST_ANNOUNCED: Final = 64 << 10  # bytes
 _LAST_LINES: Final = 200  # of its log, that may say why it ended
 
 
@@ -86,8 +88,13 @@ class ProgramLife:
 
     @property
     def file(self) -> Path:
-        """Where its process says how it is asked."""
+        """Where gateways look how it is asked."""
         return self._needs.home.announced / f"{self.program.deployment_uid}.json"
+
+    @property
+    def draft(self) -> Path:
+        """Where its process says it, which can open no file but that one."""
+        return self.file.with_suffix(f".{id(self):x}.new")
 
     @property
     def log_path(self) -> Path:
@@ -99,6 +106,7 @@ class ProgramLife:
         self._ending.set()
         if self._process is not None:
             self._process.terminate()
+            _withdraw(self.file, self._process.pid)
 
     def kill(self) -> None:
         """It ends now."""
@@ -112,6 +120,7 @@ class ProgramLife:
     async def start(self) -> Process:
         """Starts the process. Raises `LaunchFailed`."""
         argv = await self._command()
+        _remove(self.draft)
         log_files.begin(self.log_path)
         self._began = self._needs.clock.monotonic()
         process = await self._needs.launcher.start(argv, log_path=self.log_path)
@@ -128,6 +137,7 @@ class ProgramLife:
             watching.cancel()
         process.kill_group()  # what it may have started
         _withdraw(self.file, process.pid)
+        _remove(self.draft)
         return exit_code
 
     async def ended(self, exit_code: int | None, refusal: LaunchFailed | None) -> timedelta | None:
@@ -164,7 +174,7 @@ class ProgramLife:
 
     async def _command(self) -> Sequence[str]:
         words = [sys.executable, "-P", "-m", "penstock.control.router"]
-        words += ["--announce", str(self.file), "--with-parent", str(os.getpid())]
+        words += ["--announce", str(self.draft), "--with-parent", str(os.getpid())]
         program = self.program
         if program.module:
             if program.module not in self._needs.home.modules:
@@ -180,11 +190,13 @@ class ProgramLife:
     async def _watch(self, process: Process) -> None:
         """Notes when it can be asked, and kills it where it does not start, or does not end."""
         clock, until = self._needs.clock, self._began + START_LIMIT.total_seconds()
-        while not (said := _announced(self.file, process.pid)) and clock.monotonic() < until:
+        while not (said := _announced(self.draft, process.pid)) and clock.monotonic() < until:
             await clock.sleep(LOOK_EVERY)
-        if not said:
+        if not said or not _published(self.file, said):
             process.kill_group()
-        self._digests, self._last_error = said.get("digests", ()), ""
+            return
+        _remove(self.draft)
+        self._digests, self._last_error = _digests_in(said), ""
         self._needs.changed()
         self._answers(self)
         await self._ending.wait()
@@ -204,13 +216,34 @@ def last_words(lines: Sequence[str]) -> str:
 
 
 def _announced(file: Path, pid: int) -> Mapping[str, Any]:
-    with suppress(OSError, ValueError, AttributeError):
-        found: Mapping[str, Any] = json.loads(file.read_text())
+    wrong = (OSError, ValueError, AttributeError, RecursionError)
+    with suppress(*wrong), file.open("rb") as told:
+        found: Mapping[str, Any] = json.loads(told.read(_MOST_ANNOUNCED))
         return found if found.get("pid") == pid else {}
     return {}
+
+
+def _digests_in(said: Mapping[str, Any]) -> Sequence[str]:
+    told = said.get("digests")
+    return [each for each in told if isinstance(each, str)] if isinstance(told, list) else ()
+
+
+def _published(file: Path, said: Mapping[str, Any]) -> bool:
+    """Writes it where gateways look. False: it cannot be written."""
+    try:
+        write_secret(file, json.dumps(said))
+    except SecretUnusable as error:
+        log.warning("where a router program is asked cannot be told: %s", error)
+        return False
+    return True
 
 
 def _withdraw(file: Path, pid: int) -> None:
     """Removes what that process announced; what another one has since stays."""
     if _announced(file, pid):
+        _remove(file)
+
+
+def _remove(file: Path) -> None:
+    with suppress(OSError):
         file.unlink(missing_ok=True)

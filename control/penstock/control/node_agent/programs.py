@@ -117,5 +117,5 @@ def _emptied(folder: Path) -> None:
     program's process says so."""
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for file in folder.glob("*.json"):
+        for file in (*folder.glob("*.json"), *folder.glob("*.new")):
             file.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("penstock.control.router")
-    parser.add_argument("--announce", type=Path, required=True, help="the file that says where")
+    parser.add_argument("--announce", type=Path, required=True, help="a new file, that says where")
     parser.add_argument("--with-parent", type=int, default=0)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--text", type=Path, help="a program's file; none: those that ship")

@@ -1,17 +1,20 @@
-"""What a program may touch of its machine, by Landlock: its Python, and the file that it announces.
+"""What a program may touch of its machine: its Python, by Landlock; and no other process, by
+seccomp.
 
-No other file is read or written, nothing is executed, no TCP connection is opened or taken at
-another port, and no process outside is signalled. Older kernels do a part of that, or none.
+No other file is opened, none is written, nothing is executed, no TCP connection is opened or taken
+at another port, and no process outside is signalled. Older kernels do a part of that, or none.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import platform
+import struct
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # system calls, on every architecture
@@ -19,10 +22,21 @@ _VERSION: Final = 1  # flag
 _PATH_BENEATH: Final = 1  # kind of rule
 _PR_SET_NO_NEW_PRIVS: Final = 38
 
-_WRITE, _READ, _LIST, _REMOVE, _MAKE, _TRUNCATE = (1 << bit for bit in (1, 2, 3, 5, 8, 14))
+_WRITE, _READ, _LIST = (1 << bit for bit in (1, 2, 3))
 _FILES: Final = {1: 13, 2: 14, 3: 15, 4: 15}  # rights by version; later ones have 16
 _NET: Final = 3  # from version 4: to bind, to connect
 _SCOPES: Final = 3  # from version 6: abstract sockets, signals
+_PR_SET_SECCOMP: Final = 22
+_FILTERED: Final = 2  # mode of seccomp
+_CLONE3: Final = 435  # a system call, on every architecture
+_CLONE_THREAD: Final = 0x10000
+_STARTS: Final = {  # by machine: as seccomp names it, clone, and what starts nothing but processes
+    "x86_64": (0xC000003E, 56, (57, 58)),
+    "aarch64": (0xC00000B7, 220, ()),
+}
+_LOAD, _IS, _IS_LEAST, _HAS, _SAY = 0x20, 0x15, 0x35, 0x45, 0x06  # instructions of its filters
+_X32: Final = 0x40000000  # calls of another kind begin there
+_ALLOW_CALL, _REFUSE_CALL = 0x7FFF0000, 0x50000
 _DEVICES: Final = ("/dev/null", "/dev/urandom", "/dev/zero")
 
 
@@ -44,9 +58,10 @@ def version() -> int:
     return max(0, _call(_CREATE_RULESET, None, 0, _VERSION))
 
 
-def confine(announces: Path) -> bool:
-    """Holds this thread, and those that it starts from now on, to that; False: the kernel cannot.
-    `announces`: the folder of the file."""
+def confine() -> bool:
+    """Holds this thread to that, and those that it starts from now on; False: the kernel cannot."""
+    ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _start_no_process()
     known = version()
     if not known:
         return False
@@ -58,12 +73,27 @@ def confine(announces: Path) -> bool:
         return False
     _allow(rules, _python(), files & (_READ | _LIST))
     _allow(rules, _DEVICES, files & (_READ | _WRITE))
-    own = _READ | _LIST | _WRITE | _MAKE | _REMOVE | _TRUNCATE
-    _allow(rules, [str(announces)], files & own)
-    ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     done = _call(_RESTRICT_SELF, rules, 0) == 0
     os.close(rules)
     return done
+
+
+def _start_no_process() -> None:
+    """Has the kernel refuse it; threads go on being started."""
+    if platform.machine() not in _STARTS:
+        return
+    machine, clone, others = _STARTS[platform.machine()]
+    refused = _REFUSE_CALL | errno.EPERM
+    code = [(_LOAD, 0, 0, 4), (_IS, 1, 0, machine), (_SAY, 0, 0, refused), (_LOAD, 0, 0, 0)]
+    for other in (_IS_LEAST, _X32), *((_IS, number) for number in others):
+        code += [(other[0], 0, 1, other[1]), (_SAY, 0, 0, refused)]
+    # Of clone3 a filter cannot see the flags; without it, clone is called.
+    code += [(_IS, 0, 1, _CLONE3), (_SAY, 0, 0, _REFUSE_CALL | errno.ENOSYS)]
+    code += [(_IS, 0, 3, clone), (_LOAD, 0, 0, 16), (_HAS, 1, 0, _CLONE_THREAD)]
+    code += [(_SAY, 0, 0, refused), (_SAY, 0, 0, _ALLOW_CALL)]
+    read = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in code))
+    program = struct.pack("HP", len(code), ctypes.addressof(read))
+    ctypes.CDLL(None).prctl(_PR_SET_SECCOMP, _FILTERED, program, 0, 0)
 
 
 def _python() -> Iterable[str]:

@@ -21,7 +21,7 @@ from penstock.control.router.program import (
     program_of,
     program_of_module,
 )
-from penstock.control.router.server import announce, serve, withdraw
+from penstock.control.router.server import announce, serve
 from penstock.control.shipped_programs import shipped_programs
 
 GRACE_SECONDS: Final = 10.0  # for streams, once another process has taken over
@@ -54,14 +54,14 @@ async def _run(texts: Mapping[str, str], module: str | None, path: Path) -> None
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     token, programs = token_hex(32), Programs()
     server, port = await serve(programs, token)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     # Before a line of a program runs. A module is code of the machine's owner.
-    if not module and not confine(path.parent):
+    if not module and not confine():
         sys.stderr.write("router: this kernel has no Landlock: what it may read is not bounded\n")
     programs.add(*_loaded(texts, module))
     watching = asyncio.ensure_future(sandbox.watch(programs.stuck))
-    announce(path, port, token, programs.programs)
+    announce(file, port, token, programs.programs)
     await stop.wait()
-    withdraw(path, os.getpid())
     await server.stop(GRACE_SECONDS)
     watching.cancel()
 

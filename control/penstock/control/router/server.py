@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 import grpc
@@ -74,23 +73,13 @@ async def serve(programs: Programs, token: str) -> tuple[grpc.aio.Server, int]:
     return server, port
 
 
-def announce(path: Path, port: int, token: str, digests: Collection[str]) -> None:
-    """Writes where it is asked, and by which token, for gateways of this machine."""
-    scratch = path.with_suffix(f".{os.getpid()}.tmp")
+def announce(file: int, port: int, token: str, digests: Collection[str]) -> None:
+    """Says where it is asked, and by which token, to the agent that started it."""
     told = {
         "address": f"127.0.0.1:{port}",
         "token": token,
         "digests": sorted(digests),
         "pid": os.getpid(),
     }
-    scratch.unlink(missing_ok=True)
-    with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(json.dumps(told) + "\n")
-    scratch.replace(path)
-
-
-def withdraw(path: Path, pid: int) -> None:
-    """Removes what that process has announced, unless another one has since."""
-    with suppress(OSError, ValueError, AttributeError):
-        if json.loads(path.read_text()).get("pid") == pid:
-            path.unlink()
+    os.write(file, json.dumps(told).encode())
+    os.close(file)

@@ -93,6 +93,11 @@ async def test_arguments_alone_change_those_of_the_program_that_there_is(admin: 
         ({"program": {"name": "nothing"}}, ("no nothing", "there are balanced_prefill_decode, ")),
         ({"program": {"name": SHIPPED, "args": {"x": 1}}}, ("program.x", "there are overload")),
         ({"program": {"name": SHIPPED, "args": {"overload": "x"}}}, ("must be a number",)),
+        (
+            {"program": {"name": SHIPPED, "args": {"overload": [1]}}},
+            ("program.args.overload: ", "a number, a text, true or false, please"),
+        ),
+        ({"program": {"name": SHIPPED, "args": {"overload": 10**400}}}, ("must be a number",)),
         ({"program": {"file": "x"}}, ("one function `async def route",)),
         ({"program": {"digest": "0" * 64}}, ("give its file",)),
         ({"program": {"args": {"share": 1}}}, ("say one of name, file, module",)),

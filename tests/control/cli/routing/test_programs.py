@@ -84,10 +84,16 @@ def test_a_recording_gives_lengths_times_and_sessions(tmp_path: Path) -> None:
     file.write_bytes(b"".join(lines))
     done = run("test", "data_parallel", "--replay", file, "--json")
     assert [each["prompt"] for each in json.loads(done.stdout)["requests"]] == [320, 640]
-    file.write_bytes(lines[0] + b'{"at": "x"}\n')
-    wrong = run("test", "data_parallel", "--replay", file)
-    assert wrong.exit_code == 1
-    assert "line 2 is no request of a recording" in wrong.stderr
+    for bad in (
+        b'{"at": "x"}',
+        b'{"at": 1e15, "body": {}}',
+        b'{"at": 1, "body": {"max_tokens": 1e30}}',
+        b'{"at": 1, "body": {"max_tokens": 1e400}}',
+    ):
+        file.write_bytes(lines[0] + bad + b"\n")
+        wrong = run("test", "data_parallel", "--replay", file)
+        assert wrong.exit_code == 1
+        assert "line 2 is no request of a recording" in wrong.stderr
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from penstock.control.admin.derived import Derived, derived
 from penstock.control.admin.fields import Text
@@ -23,6 +33,20 @@ SPECS = Codec(DeploymentSpec)
 GROUPS = frozenset({"update", "roles"})
 """Objects whose fields are settings of their own."""
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+def _one_error(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Says once what a value may be, not once for each kind."""
+    try:
+        return read(value)
+    except ValidationError as error:
+        raise ValueError("a number, a text, true or false, please") from error
+
+
+Arg = Annotated[
+    StrictBool | StrictInt | Finite | Text | None,
+    WrapValidator(_one_error),
+]
 SETTINGS = (Limits, Sharing, Degrading, Budgets, Prices, RolloutSettings)
 Rungs = Annotated[list[Text], Field(max_length=MOST_RUNGS)]
 
@@ -48,9 +72,7 @@ class ProgramModel(BaseModel):
     )
     module: Text = Field("", description="of Python, that nodes allow by --program-modules")
     digest: Text = Field("", description="of the file's text; alone: a text that is stored already")
-    args: dict[Text, StrictBool | StrictInt | Finite | Text | None] = Field(
-        default_factory=dict, description="of its function, by name"
-    )
+    args: dict[Text, Arg] = Field(default_factory=dict, description="of its function, by name")
 
 
 @derived(Roles)

@@ -19,7 +19,13 @@ from penstock.control.router.program import (
     digest_of,
     program_of,
 )
-from penstock.control.router.simulated.load import Arrival, BadRecording, made_up, recorded
+from penstock.control.router.simulated.load import (
+    MOST_TOKENS,
+    Arrival,
+    BadRecording,
+    made_up,
+    recorded,
+)
 from penstock.control.router.simulated.trial import Figures, Outcome, Trial, power_of_two
 from penstock.control.router.simulated.trial import try_program as tried
 from penstock.control.shipped_programs import shipped_programs
@@ -39,10 +45,11 @@ COST = ("program", "TTFT ms", "p99", "total ms", "p99", "moved", "computed", "le
 
 Count = Annotated[int, typer.Option(help="How many requests are made up, or are replayed.", min=1)]
 Rate = Annotated[float, typer.Option(help="Of them, each second.", min=0.001)]
-Prompt = Annotated[int, typer.Option(help="Tokens of each prompt.", min=1)]
-Answer = Annotated[int, typer.Option(help="Tokens of each answer.", min=1)]
+Prompt = Annotated[int, typer.Option(help="Tokens of each prompt.", min=1, max=MOST_TOKENS)]
+Answer = Annotated[int, typer.Option(help="Tokens of each answer.", min=1, max=MOST_TOKENS)]
 Sessions = Annotated[
-    int, typer.Option(help="They are of so many sessions, whose prompts begin alike; 0: none.")
+    int,
+    typer.Option(help="They are of so many sessions, whose prompts begin alike; 0: none.", min=0),
 ]
 Replay = Annotated[
     Path | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from random import Random
@@ -12,6 +11,8 @@ from typing import Any, Final
 SHARED: Final = 0.75  # of a prompt, that the prompts of a session have in common
 CHARACTERS: Final = 4  # of a token, where a recording says no more
 ANSWER: Final = 100  # tokens, likewise
+MOST_TOKENS: Final = 1 << 24  # of a prompt or an answer
+LATEST: Final = 1e11  # seconds; beyond, a step of an engine would be lost in them
 
 
 class BadRecording(ValueError):
@@ -53,7 +54,7 @@ def recorded(lines: Iterable[bytes], limit: int | None = None) -> list[Arrival]:
             told = json.loads(line) if line.strip() else {"format": ""}
             if "format" not in told:  # its first line is the header
                 found.append(_arrival(told))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise BadRecording(f"line {number} is no request of a recording: {error}") from error
     if not found:
         raise BadRecording("it holds no request")
@@ -68,6 +69,8 @@ def _arrival(told: Mapping[str, Any]) -> Arrival:
     prompt = usage.get("prompt_tokens") or len(json.dumps(body)) // CHARACTERS
     answer = usage.get("completion_tokens") or body.get("max_tokens") or ANSWER
     at = float(told["at"])
-    if not math.isfinite(at):
-        raise ValueError("at is no number")
-    return Arrival(at, max(1, int(prompt)), max(1, int(answer)), str(told.get("session", "")))
+    if not abs(at) < LATEST:
+        raise ValueError("at is no time")
+    if max(prompt := int(prompt), answer := int(answer)) > MOST_TOKENS:
+        raise ValueError(f"it has more than {MOST_TOKENS:,} tokens")
+    return Arrival(at, max(1, prompt), max(1, answer), str(told.get("session", "")))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from reprlib import repr as shown
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from penstock.control.errors import InvalidSpec
 
 MOST_BYTES: Final = 256 << 10
 LONGEST_ARG: Final = 4096  # characters
+MOST_ARG: Final = 1 << 63  # a number is below that
 VERBS: Final = ("commit", "lookup", "migrate", "prep_recv", "release", "remote_send", "tokenize")
 """What a program may ask engines for: `EngineVerb` of router.proto. None is served by an engine
 without MicroServing."""
@@ -61,7 +62,9 @@ def check_args(name: str, facts: ProgramFacts, args: Mapping[str, Any]) -> None:
         if not _is_as(value, facts.args[arg]):
             default = facts.args[arg]
             kind = _KINDS.get(type(default), "a number, text, true or false")
-            raise InvalidSpec(f"program.{arg} is {value!r}: it must be {kind}, as {default!r} is")
+            raise InvalidSpec(
+                f"program.{arg} is {shown(value)}: it must be {kind}, as {default!r} is"
+            )
 
 
 _KINDS: Final[Mapping[type, str]] = {
@@ -81,15 +84,18 @@ def _is_as(value: Any, default: Any) -> bool:
         return isinstance(default, bool) and isinstance(value, bool)
     if isinstance(default, str):
         return isinstance(value, str) and len(value) <= LONGEST_ARG
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, int | float) and -MOST_ARG < value < MOST_ARG
 
 
 def _parsed(text: str) -> ast.Module:
     try:
         return ast.parse(text)
     except SyntaxError as error:
-        raise _wrong(f"is no Python: line {error.lineno}: {error.msg}") from None
-    except (ValueError, RecursionError, MemoryError) as error:
+        line = f"line {error.lineno}: " if error.lineno else ""
+        raise _wrong(f"is no Python: {line}{error.msg}") from None
+    except (RecursionError, MemoryError):  # the parser has no more words for it
+        raise _wrong("is nested too deeply") from None
+    except ValueError as error:  # a NUL, half of a surrogate pair
         raise _wrong(f"is no Python: {error}") from None
 
 
