@@ -28,8 +28,8 @@ def test_a_lease_ends_by_its_time() -> None:
     leases = Leases(30, 1)
     lease = _leased(leases)
     assert leases.next_due() == 10.0
-    assert leases.due(9.9, busy=True) == ([], [], [])
-    assert leases.due(10.0, busy=True) == ([lease], [], [])
+    assert leases.due(9.9) == ([], [], [])
+    assert leases.due(10.0) == ([lease], [], [])
 
 
 def test_what_comes_puts_off_its_end_but_not_for_ever() -> None:
@@ -66,9 +66,9 @@ def test_a_rank_that_does_not_stop_is_told_again_and_waited_for_a_while() -> Non
     lease = _leased(leases)
     leases.close(lease, 1.0)
     assert leases.next_due() == 1.0 + STOPS_WITHIN
-    assert leases.due(1.0 + STOPS_WITHIN, busy=True) == ([], [lease], [])
-    assert leases.due(1.1 + STOPS_WITHIN, busy=True) == ([], [], [])
-    _, _, lost = leases.due(1.0 + QUARANTINE, busy=True)
+    assert leases.due(1.0 + STOPS_WITHIN) == ([], [lease], [])
+    assert leases.due(1.1 + STOPS_WITHIN) == ([], [], [])
+    _, _, lost = leases.due(1.0 + QUARANTINE)
     assert lost == [lease]
 
 
@@ -81,19 +81,11 @@ def test_all_ranks_have_to_have_all_of_it() -> None:
     assert not leases.finish(lease, 0)
 
 
-def test_no_time_ends_a_lease_whose_request_will_have_its_turn() -> None:
+def test_no_time_ends_a_lease_whose_request_is_queued() -> None:
     leases = Leases(30, 1)
-    lease = _leased(leases)
-    lease.claimed = True
-    assert leases.due(10.0, busy=True) == ([], [], [])
-    assert leases.next_due() == 20.0
-
-
-def test_a_lease_ends_by_its_time_where_its_request_may_wait_for_its_own_blocks() -> None:
-    leases = Leases(30, 1)
-    lease = _leased(leases)
-    lease.claimed = True
-    assert leases.due(10.0, busy=False) == ([lease], [], [])
+    _leased(leases).claimed = True
+    assert leases.next_due() is None
+    assert leases.due(1e9) == ([], [], [])
 
 
 @pytest.mark.parametrize(

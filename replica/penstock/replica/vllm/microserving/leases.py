@@ -57,7 +57,7 @@ class Lease:
     state: State = State.OPEN
     cached: int = 0
     ending: bool = False  # to be given back once it is closed
-    claimed: bool = False  # its request waits to be scheduled
+    claimed: bool = False  # its request waits to be scheduled: no time ends it
     finished: set[int] = field(default_factory=set)  # ranks whose sender said that it is all
     stopped: dict[int, int] = field(default_factory=dict)  # ranks: whole blocks that they have
     waiting: list[Any] = field(default_factory=list)  # for it to be closed
@@ -131,15 +131,10 @@ class Leases:
         lease.state = State.CLOSED
         return min(lease.stopped.values())
 
-    def due(self, now: float, *, busy: bool) -> tuple[list[Lease], list[Lease], list[Lease]]:
+    def due(self, now: float) -> tuple[list[Lease], list[Lease], list[Lease]]:
         """Those whose time is over; those whose ranks are to be told once more to stop, and for
-        whom nobody should wait longer; those whose blocks are given back whatever the ranks say.
-        `busy`: requests run, so one that waits will have its turn, with its lease."""
+        whom nobody should wait longer; those whose blocks are given back whatever the ranks say."""
         over = [one for one in self if _ends_by_time(one) and one.until <= now]
-        for one in over:
-            if one.claimed and busy:
-                one.until = now + one.ttl
-        over = [one for one in over if one.until <= now]
         closing = [one for one in self if one.state is State.CLOSING]
         late = [one for one in closing if now - one.told_at >= STOPS_WITHIN]
         for one in late:
@@ -157,7 +152,9 @@ class Leases:
 
 
 def _ends_by_time(lease: Lease) -> bool:
-    return lease.state is not State.CLOSING and not lease.ending
+    if lease.state is State.CLOSING or lease.ending:
+        return False
+    return not lease.claimed
 
 
 def bounded_ttl(ttl_ms: int) -> float:

@@ -241,8 +241,7 @@ class Scheduling:
 
     def tick(self) -> None:
         """The time has come that was asked for."""
-        busy = bool(self._core.scheduler.running)
-        over, late, lost = self._leases.due(time.monotonic(), busy=busy)
+        over, late, lost = self._leases.due(time.monotonic())
         for lease in over:
             log.info("lease %s ends by its time", lease.seq_id)
             self.failures.update(["expired"] if lease.state is State.OPEN else [])
