@@ -28,12 +28,17 @@ from tests.fakes.replica_process import ReplicaProcess, chat_request
 
 log = logging.getLogger(__name__)
 
-pytestmark = [pytest.mark.long, pytest.mark.vllm, pytest.mark.processes]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.vllm,
+    pytest.mark.processes,
+    pytest.mark.timeout(3600),
+]
 
 _OPERATIONS = 2000
 _AT_ONCE = 8
 _TEXTS = 120
-_KILLS = 10
+_KILLS = 8
 _ARGUMENTS = (
     *("--engine", "vllm", "--model", "penstock-mini"),
     *("--adapter", "pirate@1=penstock-mini/pirate"),
@@ -131,6 +136,8 @@ class _Run:
             self.counts[_told(error)] += 1
         finally:
             if harm is not None:
+                if harm.ident is None:
+                    harm.start()
                 harm.join()
         request = _request(self._texts[text], text)
         request.request_id = f"plain_{number}"
@@ -140,6 +147,8 @@ class _Run:
                 if answer[-1].HasField("finished"):
                     assert ids_of(answer) == self._right[text], number
                     self.counts["right"] += 1
+                    if self.counts["right"] % 200 == 0:
+                        log.warning("%s", dict(self.counts))
                     return
 
     def _move(

@@ -81,11 +81,13 @@ def test_all_ranks_have_to_have_all_of_it() -> None:
     assert not leases.finish(lease, 0)
 
 
-def test_no_time_ends_a_lease_whose_request_is_queued() -> None:
+def test_a_lease_whose_request_is_queued_waits_with_it_but_not_for_ever() -> None:
     leases = Leases(30, 1)
-    _leased(leases).claimed = True
-    assert leases.next_due() is None
-    assert leases.due(1e9) == ([], [], [])
+    lease = _leased(leases)
+    leases.claim(lease, 9.0)
+    assert leases.due(10.0) == ([], [], [])
+    assert leases.next_due() == 9.0 + LONGEST_TTL
+    assert leases.due(9.0 + LONGEST_TTL) == ([lease], [], [])
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,6 @@ class Lease:
     state: State = State.OPEN
     cached: int = 0
     ending: bool = False  # to be given back once it is closed
-    claimed: bool = False  # its request waits to be scheduled: no time ends it
     finished: set[int] = field(default_factory=set)  # ranks whose sender said that it is all
     stopped: dict[int, int] = field(default_factory=dict)  # ranks: whole blocks that they have
     waiting: list[Any] = field(default_factory=list)  # for it to be closed
@@ -111,6 +110,11 @@ class Leases:
         """Bytes of it have come."""
         lease.until = min(max(lease.until, now + lease.ttl), lease.asked + LONGEST)
 
+    def claim(self, lease: Lease, now: float) -> None:
+        """Its request waits to be scheduled. Not for ever: others that wait before it may need what
+        such leases hold."""
+        lease.until = now + LONGEST_TTL
+
     def finish(self, lease: Lease, rank: int) -> bool:
         """A rank has all of it; whether all have, and it is still open."""
         lease.finished.add(rank)
@@ -152,9 +156,7 @@ class Leases:
 
 
 def _ends_by_time(lease: Lease) -> bool:
-    if lease.state is State.CLOSING or lease.ending:
-        return False
-    return not lease.claimed
+    return lease.state is not State.CLOSING and not lease.ending
 
 
 def bounded_ttl(ttl_ms: int) -> float:

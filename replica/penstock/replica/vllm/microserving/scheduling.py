@@ -261,7 +261,8 @@ class Scheduling:
     def claimed(self, request: Any) -> None:
         """The request that a lease is for is queued: its blocks wait with it."""
         if (lease := self._of(request)) is not None:
-            lease.claimed = True
+            self._leases.claim(lease, time.monotonic())
+            self._watch()
 
     def used(self, request: Any) -> None:
         """It is scheduled, or gone: the lease ends."""
