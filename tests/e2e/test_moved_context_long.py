@@ -14,12 +14,12 @@ import openai
 import psutil
 import pytest
 
-from tests.e2e.moved_context import MODEL, at_rest, runs, sets, up
-from tests.e2e.streams import client_of
-from tests.e2e.system import System, eventually
+from tests.e2e.moved_context import MODEL, Json, at_rest, runs, sets, up
+from tests.e2e.streams import client_of, until
+from tests.e2e.system import System
 
 log = logging.getLogger(__name__)
-OPERATIONS, AT_ONCE, KILLS = 2000, 12, 24
+OPERATIONS, AT_ONCE, KILLS, BETWEEN_KILLS = 2000, 12, 24, 30
 BOTH_WAYS = """
 USES = {"prep_recv", "remote_send"}
 
@@ -36,7 +36,8 @@ async def route(request, engines, stats):
 def pair(folder: Path) -> Iterator[System]:
     """Two engines of the default model without roles, with few blocks, so that they are used up."""
     args = {"num_gpu_blocks_override": 160, "max_num_batched_tokens": 512}
-    with up(folder, model="penstock-mini", engine_args=args, replicas=2) as system:
+    fields: Json = {"model": "penstock-mini", "engine_args": args, "replicas": 2}
+    with up(folder, **fields, program_deadline_ms=5000) as system:  # the machine is busy
         yield system
 
 
@@ -55,7 +56,7 @@ async def _operations(system: System) -> None:
     async with client_of(system) as client:
         expected = [(await _answer(client, prompt))[0] for prompt in prompts]
     await asyncio.to_thread(runs, system, BOTH_WAYS)
-    work, moved, wrong, failed = iter(range(OPERATIONS)), [], [], []
+    work, moved, wrong, failed = iter(range(OPERATIONS)), list[int](), [], []
 
     async def worker() -> None:
         async with client_of(system) as client:
@@ -73,7 +74,7 @@ async def _operations(system: System) -> None:
 
     async with asyncio.TaskGroup() as group:
         workers = [group.create_task(worker()) for _ in range(AT_ONCE)]
-        group.create_task(_kills(system, chance, workers))
+        group.create_task(_kills(system, chance, workers, moved))
     log.warning("%d failed, %d tokens moved", len(failed), sum(moved))
     log.warning("what clients were told: %s", sorted(set(failed)))
     assert wrong == []
@@ -100,14 +101,24 @@ async def _answer(client: openai.AsyncOpenAI, prompt: str) -> tuple[str, int]:
     return text, int(reply.headers.get("x-penstock-kv-moved", 0))
 
 
-async def _kills(system: System, chance: random.Random, workers: list[asyncio.Task[None]]) -> None:
-    """kill -9 of one after the other, each once all are back."""
+async def _kills(
+    system: System, chance: random.Random, workers: list[asyncio.Task[None]], moved: list[int]
+) -> None:
+    """kill -9 of one after the other, each while KV moves again."""
+
+    def is_over() -> bool:
+        return all(worker.done() for worker in workers)
+
     for who in itertools.islice(itertools.cycle(_victims(system)), KILLS):
-        if all(worker.done() for worker in workers):
+        enough = sum(map(bool, moved)) + BETWEEN_KILLS
+        await until(
+            lambda enough=enough: is_over() or sum(map(bool, moved)) >= enough,  # type: ignore[misc]
+            within=300,
+            what="KV that moves",
+        )
+        if is_over():
             return
-        await asyncio.to_thread(eventually, lambda: len(system.replicas()) == 2,
-                                within=180, what="both replicas")  # fmt: skip
-        await asyncio.sleep(chance.uniform(0.2, 3))  # in whatever state it is then
+        await asyncio.sleep(chance.uniform(0, 1))  # in whatever state it is then
         with suppress(psutil.NoSuchProcess):
             await asyncio.to_thread(who)
     log.warning("%d kills", KILLS)

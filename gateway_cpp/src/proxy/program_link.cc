@@ -53,7 +53,8 @@ void ProgramLink::on_turn() {
 void ProgramLink::on_end(std::string_view why) {
   ended_ = true;
   for (auto& [id, open] : open_) {
-    open.question->fail(admission::ProgramOutcome::kDead, why);
+    // What it has decided by then stands.
+    if (open.question->is_open()) open.question->fail(admission::ProgramOutcome::kDead, why);
     if (!std::exchange(open.listed, true)) to_wake_.push_back(id);
   }
   on_turn();

@@ -18,8 +18,9 @@ from penstock.control.router.api import (
     Sent,
     Tokenized,
 )
-from penstock.control.router.program import program_of, shipped_texts
+from penstock.control.router.program import program_of
 from penstock.control.router.stats import Stats
+from penstock.control.shipped_programs import shipped_programs
 from penstock.control.state.routing.program import check_program
 from tests.fakes.router_gateway import routing, view
 
@@ -49,7 +50,7 @@ def test_all_that_an_engine_call_gives_is_told_of(kind: type) -> None:
 
 
 def test_each_program_that_ships_is_told_of_with_its_arguments() -> None:
-    for name, text in shipped_texts().items():
+    for name, text in shipped_programs().items():
         row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
         for arg, default in check_program(text).args.items():
             assert f"`{arg}` ({default})" in row, row

@@ -9,14 +9,15 @@ import pytest
 
 from penstock.control.errors import InvalidSpec
 from penstock.control.router.api import Engine, EngineCallError, Engines, KvAddress, Request
-from penstock.control.router.program import Program, program_of, shipped_texts
+from penstock.control.router.program import Program, program_of
 from penstock.control.router.stats import Stats
+from penstock.control.shipped_programs import shipped_programs
 from penstock.control.state.routing.program import check_program
 from penstock.v1.router_pb2 import EngineCall, EngineReply, EngineVerb, EngineView, RouteAsk
 from tests.fakes.router_gateway import view
 
 LENGTH, BLOCK = 1000, 16
-TEXTS = shipped_texts()
+TEXTS = shipped_programs()
 P, D = view("p", "prefill"), view("d", "decode")
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from penstock.control.router.confine import version
-from penstock.control.router.program import BadProgram, digest_of, program_of, shipped_texts
+from penstock.control.router.program import BadProgram, digest_of, program_of
 from penstock.control.router.sandbox import OUTPUT_A_MINUTE
+from penstock.control.shipped_programs import shipped_programs
 from penstock.v1.router_pb2 import GatewayFrame
 from tests.fakes.router_gateway import RouterGateway, RouterProcess, dialed, start_router
 
@@ -69,10 +70,10 @@ def routers(tmp_path: Path) -> Iterator[Routers]:
 async def test_it_says_where_it_is_asked_to_its_own_user_alone(routers: Routers) -> None:
     process = routers.start()
     told = await process.told()
-    assert told["digests"] == sorted(digest_of(text) for text in shipped_texts().values())
+    assert told["digests"] == sorted(digest_of(text) for text in shipped_programs().values())
     assert told["pid"] == process.child.pid
     assert process.announced.stat().st_mode & 0o777 == 0o600
-    async with await routers.dialed(process, shipped_texts()["data_parallel"]) as gateway:
+    async with await routers.dialed(process, shipped_programs()["data_parallel"]) as gateway:
         assert (await gateway.decides()).replica_id in ("a", "b")
     process.child.terminate()
     assert await process.ended() == 0

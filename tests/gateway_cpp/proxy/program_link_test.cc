@@ -94,6 +94,15 @@ TEST_F(ProgramLinkTest, ItsEndIsTheEndOfAllThatIsAskedOnIt) {
   EXPECT_EQ(streams_.size(), 2U);
 }
 
+TEST_F(ProgramLinkTest, KeepsWhatWasDecidedBeforeItsEnd) {
+  const auto link = links_.to("mini", "d1");
+  Question question(*link);
+  ASSERT_TRUE(program().decide(question.question.id(), "r1"));
+  program().die();
+  EXPECT_EQ(question.question.state(), Asked::kDecided);
+  link->close(question.question);
+}
+
 TEST_F(ProgramLinkTest, PassesOverWhatNobodyHasAskedOrNobodyWantsAnyMore) {
   const auto link = links_.to("mini", "d1");
   Question left(*link);

@@ -20,9 +20,9 @@ from penstock.control.router.program import (
     digest_of,
     program_of,
     program_of_module,
-    shipped_texts,
 )
 from penstock.control.router.server import announce, serve, withdraw
+from penstock.control.shipped_programs import shipped_programs
 
 GRACE_SECONDS: Final = 10.0  # for streams, once another process has taken over
 
@@ -32,7 +32,7 @@ def run_router(path: Path, text: Path | None, digest: str, module: str | None) -
     Returns the exit code."""
     sandbox.end_if_it_stands_still()
     try:
-        texts = {} if module else {"program": _read(text, digest)} if text else shipped_texts()
+        texts = {} if module else {"program": _read(text, digest)} if text else shipped_programs()
         asyncio.run(_run(texts, module, path))
     except (BadProgram, OSError) as error:
         sys.stderr.write(f"router: error: {error}\n")

@@ -6,10 +6,9 @@ import importlib
 import inspect
 import linecache
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.resources import files
 from types import ModuleType
 from typing import Any, Final
 
@@ -33,16 +32,6 @@ class Program:
     uses: frozenset[str]
     filename: str  # in tracebacks
     summary: str = ""  # its docstring
-
-
-def shipped_texts() -> Mapping[str, str]:
-    """The programs that come with Penstock, by name."""
-    folder = files("penstock.control.router") / "programs"
-    found = [each for each in folder.iterdir() if each.name.endswith(".py")]
-    return {
-        each.name.removesuffix(".py"): each.read_text("utf-8")
-        for each in sorted(found, key=lambda each: each.name)
-    }
 
 
 def digest_of(text: str | bytes) -> str:

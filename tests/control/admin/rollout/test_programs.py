@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from penstock.control import shipped_programs
-from penstock.control.managers.rollout import specs
 from penstock.control.state.rollout.deployment import DeploymentName
 from penstock.control.state.routing.program import digest_of
 from penstock.control.state.tenancy.tokens import Role
@@ -19,13 +17,13 @@ PLAIN = "async def route(request, engines, stats, *, share=0.5):\n    return Non
 MOVES = f'USES = {{"prep_recv"}}\n{PLAIN}'
 MINI = {"name": "mini", "engine": "simulated", "model": "m", "replicas": 3}
 URL = "/admin/v1/deployments/mini"
+SHIPPED, SHIPS_PLAIN = "context_migration", "data_parallel"
 ASKED = {"selection_policy": "program", "program": {"file": PLAIN, "args": {"share": 0.1}}}
 
 
 @pytest.fixture
-async def admin(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Admin]:
-    """An app with one deployment, and one program that ships."""
-    monkeypatch.setattr(specs, "shipped_programs", lambda: {"shipped": PLAIN, "mover": MOVES})
+async def admin() -> AsyncIterator[Admin]:
+    """An app with one deployment."""
     async with running_admin() as running:
         made = await running.client.post("/admin/v1/deployments", json=MINI)
         assert made.status_code == 201, made.text
@@ -76,7 +74,7 @@ MINI_PUT = {key: value for key, value in MINI.items() if key != "name"}
 
 async def test_settings_go_back_to_the_program_before(admin: Admin) -> None:
     await set_to(admin, **ASKED)
-    await set_to(admin, program={"name": "shipped", "args": {"share": 1}})
+    await set_to(admin, program={"name": SHIPS_PLAIN})
     await admin.client.post(f"{URL}/rollback", json={"settings": -1})
     assert (await admin.client.get(URL)).json()["spec"]["program"]["file"] == PLAIN
     await set_to(admin, program=None, selection_policy="power_of_two")
@@ -84,20 +82,17 @@ async def test_settings_go_back_to_the_program_before(admin: Admin) -> None:
 
 
 async def test_arguments_alone_change_those_of_the_program_that_there_is(admin: Admin) -> None:
-    await set_to(admin, program={"name": "shipped"})
-    shown = await set_to(admin, program={"args": {"share": 0.2}})
-    assert (shown["spec"]["program"]["name"], shown["spec"]["program"]["args"]) == (
-        "shipped",
-        {"share": 0.2},
-    )
+    await set_to(admin, **ASKED)
+    shown = (await set_to(admin, program={"args": {"share": 0.2}}))["spec"]["program"]
+    assert (shown["digest"], shown["args"]) == (digest_of(PLAIN), {"share": 0.2})
 
 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"program": {"name": "nothing"}}, ("no nothing", "there are shipped, mover")),
-        ({"program": {"name": "shipped", "args": {"x": 1}}}, ("program.x", "there are share")),
-        ({"program": {"name": "shipped", "args": {"share": "x"}}}, ("must be a number",)),
+        ({"program": {"name": "nothing"}}, ("no nothing", "there are balanced_prefill_decode, ")),
+        ({"program": {"name": SHIPPED, "args": {"x": 1}}}, ("program.x", "there are overload")),
+        ({"program": {"name": SHIPPED, "args": {"overload": "x"}}}, ("must be a number",)),
         ({"program": {"file": "x"}}, ("one function `async def route",)),
         ({"program": {"digest": "0" * 64}}, ("give its file",)),
         ({"program": {"args": {"share": 1}}}, ("say one of name, file, module",)),
@@ -114,9 +109,11 @@ async def test_what_cannot_be_is_refused(
 
 
 async def test_a_program_that_asks_engines_needs_microserving(admin: Admin) -> None:
-    asked = {"selection_policy": "program", "program": {"name": "mover"}}
+    asked = {"selection_policy": "program", "program": {"name": "prefill_decode"}}
     reply = await admin.client.patch(f"{URL}/settings", json=asked)
-    assert_problem(reply, 409, "mover asks engines for prep_recv", "microserving of mini is off")
+    assert_problem(
+        reply, 409, "prefill_decode asks engines for prep_recv", "microserving of mini is off"
+    )
     on = MINI_PUT | {"microserving": "on"}
     assert (await admin.client.put(URL, json=on | asked)).status_code == 200
     off = await admin.client.put(URL, json=MINI_PUT | asked)
@@ -132,7 +129,7 @@ async def test_programs_are_for_role_admin_and_can_be_left_by_operators(admin: A
         return await admin.client.patch(f"{URL}/settings", json=said, headers=operator)
 
     assert_problem(await asked(**ASKED), 403, "needs a token of role admin")
-    assert_problem(await asked(program={"name": "shipped"}), 403, "needs a token of role admin")
+    assert_problem(await asked(program={"name": SHIPPED}), 403, "needs a token of role admin")
     await set_to(admin, **ASKED)
     assert_problem(await asked(sees="tokens"), 403)
     assert_problem(await asked(program={"args": {"share": 1}}), 403)
@@ -170,7 +167,6 @@ async def test_roles_say_how_many_replicas_there_are(admin: Admin) -> None:
         ({"microserving_rest": "on"}, "microserving_rest is on and microserving is off"),
         ({"microserving": "perhaps"}, "must be one of off, on"),
         ({"engine_args": {"enable_prefix_caching": False}}, "found by the prefix cache"),
-        ({"engine_args": {"kv-transfer-config": "{}"}}, "a KV connector of its own"),
         ({"engine_args": {"kv_cache_dtype": "fp8_e4m3"}}, "the scales of fp8"),
         ({"engine_args": {"prefix_caching_hash_algo": "sha256"}}, "by sha256_cbor"),
         ({"engine_args": {"spec_method": "ngram"}}, "speculative decoding"),
@@ -186,11 +182,3 @@ async def test_what_microserving_cannot_be_beside_is_refused(
         assert (await admin.client.put(f"{URL}-off", json=asked)).status_code == 201
         asked["microserving"] = "on"
     assert_problem(await admin.client.put(f"{URL}-on", json=asked), 422, words)
-
-
-def test_programs_that_ship_are_the_files_of_their_directory(tmp_path: Any) -> None:
-    (tmp_path / "mine.py").write_text(PLAIN)
-    (tmp_path / "__init__.py").write_text("")
-    (tmp_path / "notes.txt").write_text("")
-    assert shipped_programs.programs_in(tmp_path) == {"mine": PLAIN}
-    assert shipped_programs.programs_in(tmp_path / "none") == {}

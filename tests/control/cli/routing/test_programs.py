@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.control.cli.app import app
-from penstock.control.router.program import shipped_texts
+from penstock.control.shipped_programs import shipped_programs
 from penstock.evals.comparison.recording import (
     Answered,
     Header,
@@ -35,7 +35,7 @@ def tried(*words: object) -> dict[str, Any]:
 
 def test_what_ships_is_listed_with_what_may_be_set() -> None:
     found = {each["name"]: each for each in json.loads(run("list", "--json").stdout)}
-    assert found.keys() == shipped_texts().keys()
+    assert found.keys() == shipped_programs().keys()
     assert found["balanced_prefill_decode"]["args"] == {"pd_balance_factor": 0.1}
     assert found["context_migration"]["uses"] == ["lookup", "migrate"]
     assert "pd_balance_factor=0.1" in run("list").stdout

@@ -18,11 +18,11 @@ from penstock.control.router.program import (
     Program,
     digest_of,
     program_of,
-    shipped_texts,
 )
 from penstock.control.router.simulated.load import Arrival, BadRecording, made_up, recorded
 from penstock.control.router.simulated.trial import Figures, Outcome, Trial, power_of_two
 from penstock.control.router.simulated.trial import try_program as tried
+from penstock.control.shipped_programs import shipped_programs
 from penstock.control.state.routing.program import check_args, check_program
 
 program = typer.Typer(
@@ -64,7 +64,7 @@ def list_programs(as_json: AsJson = False) -> None:
 
     Example: penstock program list
     """
-    found = [_described(name, text) for name, text in shipped_texts().items()]
+    found = [_described(name, text) for name, text in shipped_programs().items()]
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -135,7 +135,7 @@ def _described(name: str, text: str) -> dict[str, Any]:
 
 
 def _text(name: str) -> str:
-    ships = shipped_texts()
+    ships = shipped_programs()
     if name in ships:
         return ships[name]
     try:

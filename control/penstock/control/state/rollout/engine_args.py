@@ -58,7 +58,6 @@ KEEPS_KV = {
     "enable_prefix_caching": Contradiction(
         re.compile(r"(?i)^(false|0)$"), "KV that is moved is found by the prefix cache"
     ),
-    "kv_transfer_config": Contradiction(_ANY, "it brings a KV connector of its own"),
     "kv_offloading_size": Contradiction(_ANY, "it brings a KV connector of its own"),
     "kv_cache_dtype": Contradiction(
         re.compile(r"(?i)^fp8"), "the scales of fp8 differ from engine to engine"
