@@ -161,6 +161,21 @@ def test_kv_of_an_adapter_is_found_by_nobody_else(movers: Movers) -> None:
     movers.receiver.kv.Release(pb.ReleaseRequest(seq_id=lease.kv_addr.lease), timeout=30)
 
 
+def test_an_address_whose_first_block_was_changed_brings_no_block_to_a_wrong_place(
+    movers: Movers,
+) -> None:
+    prompt = movers.receiver.tokenized(words()).prompt
+    lease = movers.receiver.prepared(prompt, name())
+    bent = pb.PrepRecvReply()
+    bent.CopyFrom(lease)
+    bent.kv_addr.first_block += 1
+    bent.kv_addr.blocks -= 1
+    with pytest.raises(grpc.RpcError, match="no_lease"):
+        movers.sender.sent(prompt, bent)
+    movers.receiver.kv.Release(pb.ReleaseRequest(seq_id=lease.kv_addr.lease), timeout=30)
+    assert movers.receiver.found(prompt) == 0
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -114,14 +114,13 @@ void ProgramRoute::settle(ProgramOutcome outcome, std::string_view why) {
   engines_.clear(seq_id_);
 }
 
+// Where it goes without the program's decision, what was moved there for it was not cached before.
 const upstream::KvHint* ProgramRoute::take_kv(std::string_view replica_id) {
-  if (kv_at_.empty()) {
+  if (std::exchange(kv_at_, {}) != replica_id) {
     let_go_of_lease();
-    return nullptr;
+    kv_ = {.moved_tokens = engines_.moved_to(replica_id)};
   }
-  const bool is_there = kv_at_ == replica_id;
-  kv_at_.clear();
-  return is_there ? &kv_ : nullptr;
+  return kv_.seq_id.empty() && kv_.moved_tokens == 0 ? nullptr : &kv_;
 }
 
 void ProgramRoute::let_go_of_lease() {

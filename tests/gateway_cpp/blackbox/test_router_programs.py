@@ -157,6 +157,22 @@ async def test_kv_is_moved_and_the_call_that_generates_says_so(lead: Lead) -> No
     assert f"remote_send@r1={MOVED}/" in line["legs"]
 
 
+async def test_what_was_moved_before_a_program_failed_was_not_cached_before(lead: Lead) -> None:
+    async def moves_and_raises(asked: Asked) -> None:
+        here = named(asked, "prefill")[0]
+        for there in named(asked, "decode"):
+            to = {"seq_id": there, "end": MOVED}
+            await asked.engine(router.ENGINE_VERB_PREP_RECV, there, **to)
+            await asked.engine(router.ENGINE_VERB_REMOTE_SEND, here, begin=0, **to)
+        await asked.decide(error="raised", detail="ValueError: no")
+
+    led = await lead(moves_and_raises)
+    answer = await led.ask()
+    assert await led.counts("raised") == 1
+    assert answer.headers["x-penstock-kv-moved"] == str(MOVED)
+    await until(lambda: not any(engine.leases for engine in led.engines), "leases end")
+
+
 async def test_what_engines_refuse_is_computed_plainly(lead: Lead) -> None:
     led = await lead(split)
     led.engines[2].cause = "fingerprint"

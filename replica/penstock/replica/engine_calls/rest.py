@@ -29,6 +29,7 @@ from penstock.replica.values import Failed
 from penstock.v1 import inference_pb2
 
 MOST_BYTES: Final = 32 << 20  # of a request's body
+_BODY_WITHIN_S: Final = 60.0
 
 _STREAMED: Final = "start_generate"
 
@@ -76,11 +77,15 @@ def _admit(request: Request, tokens: RouterTokens) -> None:
 
 async def _body(request: Request) -> bytes:
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise _Refused(_TOO_LARGE)
-        parts.append(part)
+    try:
+        async with asyncio.timeout(_BODY_WITHIN_S):
+            async for part in request.stream():
+                size += len(part)
+                if size > MOST_BYTES:
+                    raise _Refused(_TOO_LARGE)
+                parts.append(part)
+    except TimeoutError:
+        raise _Refused(_TOO_SLOW) from None
     return b"".join(parts)
 
 
@@ -172,6 +177,13 @@ def _error_body(failed: Failed) -> bytes:
 _BROKEN: Final = Failed(500, "server_error", "upstream_error", "The answer ended half-way.")
 
 _GONE: Final = Failed(499, "invalid_request_error", "client_gone", "The client has left.")
+
+_TOO_SLOW: Final = Failed(
+    408,
+    "invalid_request_error",
+    "request_timeout",
+    f"The body did not come within {_BODY_WITHIN_S:.0f} seconds.",
+)
 
 _TOO_LARGE: Final = Failed(
     413,

@@ -6,10 +6,11 @@ import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 import grpc.aio
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.replica.adapters.agent import metadata_of
 from penstock.replica.engine_calls.rest import make_app
@@ -20,6 +21,7 @@ from penstock.v1 import microserving_pb2_grpc
 _STOP_PATIENCE_S: Final = 2
 _HEAD_LIMIT: Final = 16 << 10  # bytes of a request's line and headers
 _MOST_AT_ONCE: Final = 1024  # connections and requests
+HEAD_WITHIN_S: Final = 10.0
 # Prompts of millions of tokens; the service is this process's own, not behind a proxy.
 _OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
@@ -27,6 +29,27 @@ _OPTIONS: Final = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
 )
+
+
+class _Connection(H11Protocol):
+    """One that is closed where it begins no request for some seconds: of whoever connects, before
+    a token was seen. uvicorn waits for a request's head for ever."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > _MOST_AT_ONCE:
+            transport.close()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        self.loop.call_later(HEAD_WITHIN_S, self._look, self.cycle)
+
+    def _look(self, before: Any) -> None:
+        if self.transport.is_closing():
+            return
+        if self.cycle is before and (before is None or before.response_complete):
+            return self.transport.close()
+        self._look_again()
 
 
 class RestServer(uvicorn.Server):
@@ -43,7 +66,7 @@ class RestServer(uvicorn.Server):
             uvicorn.Config(
                 make_app(stub, metadata_of(callers_token), tokens),
                 ws="none",
-                http="h11",  # the one whose limit on headers can be set
+                http=_Connection,  # h11 is the one whose limit on headers can be set
                 h11_max_incomplete_event_size=_HEAD_LIMIT,
                 limit_concurrency=_MOST_AT_ONCE,
                 proxy_headers=False,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -143,6 +145,25 @@ def test_a_peer_that_says_nothing_keeps_no_place(
     peer = socket.create_connection(("127.0.0.1", pair.receiver.port))
     peer.settimeout(20)
     assert peer.recv(1) == b""
+    peer.close()
+
+
+def test_peers_are_taken_again_after_the_process_was_out_of_files(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.receiver.open(order(_LEASED))
+    early, said = socket.socket(), threading.Event()
+    monkeypatch.setattr(receiving.log, "warning", lambda *_: said.set())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (early.fileno(), hard))
+    try:
+        early.connect(("127.0.0.1", pair.receiver.port))
+        assert said.wait(20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    early.close()
+    peer = _connected(pair)
+    assert isinstance(sockets.receive(peer), Welcome)
     peer.close()
 
 

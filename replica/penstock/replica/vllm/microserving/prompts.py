@@ -35,6 +35,12 @@ def lease_fingerprint(engine: str, prompt: Prompt, end: int) -> str:
     return digest.hexdigest()
 
 
+def placed(fingerprint: str, first: int) -> str:
+    """What two workers say to each other of a lease whose place 0 is for the prompt's block
+    `first`: who was told another one would put blocks where they do not belong."""
+    return hashlib.sha256(f"{fingerprint} {first}".encode()).hexdigest()
+
+
 def block_hashes(prompt: Prompt, size: int) -> tuple[int, ...]:
     """Of the whole blocks of a prompt without pictures, the low 64 bits. Imports vLLM."""
     from vllm.utils.hashing import sha256_cbor

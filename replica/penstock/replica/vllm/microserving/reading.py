@@ -46,9 +46,9 @@ async def prompts_of(app: App, call: Call) -> list[Any]:
         read = tasks.create_task(tap.read.wait())
         try:
             await asyncio.wait((answering, read), return_when=asyncio.FIRST_COMPLETED)
+        finally:  # also where the caller leaves: vLLM's own tasks end by that alone
             sink.leave(answering)
             await asyncio.wait((answering,), timeout=_PARTING_S)
-        finally:
             answering.cancel()
             read.cancel()
     if not tap.prompts:

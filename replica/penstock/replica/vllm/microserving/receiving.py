@@ -36,6 +36,7 @@ HELLO_WITHIN: Final = 5.0
 _LEASE_WITHIN: Final = 1.0
 _SEND_WITHIN: Final = 5.0
 _RENEWALS: Final = 5  # in the time of a lease, at most
+_AGAIN_S: Final = 0.2  # after a peer that could not be taken: out of files, threads
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -69,6 +70,7 @@ class Receiver:
         self._leases: dict[str, Written] = {}
         self._changed = threading.Condition()
         self._places = threading.Semaphore(MOST_PEERS)
+        self._closed = False
         self.host = host.strip("[]")
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         self._server = socket.create_server((self.host, 0), family=family, backlog=MOST_PEERS)
@@ -77,6 +79,7 @@ class Receiver:
 
     def close(self) -> None:
         """Takes no more, of anybody."""
+        self._closed = True
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
@@ -116,15 +119,22 @@ class Receiver:
         self._tell({"stopped": lease.seq_id, **told})
 
     def _accept(self) -> None:
-        while True:
+        while not self._closed:
             try:
-                peer, _ = self._server.accept()
-            except OSError:
-                return
-            if not self._places.acquire(blocking=False):
-                peer.close()
-                continue
+                self._begin(self._server.accept()[0])
+            except (OSError, RuntimeError) as error:
+                if not self._closed:
+                    log.warning("a peer that writes KV cannot be taken: %s", error)
+                    time.sleep(_AGAIN_S)
+
+    def _begin(self, peer: socket.socket) -> None:
+        if not self._places.acquire(blocking=False):
+            return peer.close()
+        try:
             threading.Thread(target=self._serve, args=(peer,), name="kv-peer", daemon=True).start()
+        except RuntimeError:
+            self._places.release()
+            raise
 
     def _serve(self, peer: socket.socket) -> None:
         try:

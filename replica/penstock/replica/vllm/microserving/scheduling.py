@@ -19,6 +19,7 @@ from penstock.replica.vllm.microserving import ghosts
 from penstock.replica.vllm.microserving.control import Link
 from penstock.replica.vllm.microserving.leases import SHARE, Lease, Leases, State, bounded_ttl
 from penstock.replica.vllm.microserving.orders import LEASE
+from penstock.replica.vllm.microserving.prompts import placed
 from penstock.replica.vllm.microserving.tracks import Reports, Tracks
 
 log = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ class Scheduling:
         order = {
             "open": lease.seq_id,
             "nonce": lease.told["nonce"],
-            "fingerprint": lease.told["fingerprint"],
+            "fingerprint": placed(lease.told["fingerprint"], lease.told["first"]),
             "ttl": lease.ttl,
             "count": len(blocks),
         }

@@ -38,6 +38,7 @@ from penstock.replica.vllm.microserving.prompts import (
     lease_fingerprint,
     lora_name,
     mm_hashes,
+    placed,
     token_ids,
 )
 from penstock.replica.vllm.serving.tap import CURRENT, CallTap
@@ -146,7 +147,7 @@ class VllmMicroServing:
             "job": job,
             "lease": address.lease,
             "nonce": address.nonce.hex(),
-            "fingerprint": address.fingerprint,
+            "fingerprint": placed(address.fingerprint, address.first_block),
             "ranks": [[rank.host, rank.port] for rank in address.ranks],
             "first": address.first_block,
             "begin": first,
