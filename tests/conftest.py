@@ -6,10 +6,16 @@ import gc
 import logging
 import os
 from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    from tests.clients.served import Served
+    from tests.fakes.warm_pool import Pool
 
 # What collecting makes is no garbage (`pytest_collection_finish`).
 gc.disable()
@@ -25,7 +31,7 @@ settings.load_profile("penstock")
 os.environ.setdefault("PENSTOCK_WARM", "0")
 
 _ON_ONE_SYSTEM = {f"tests/e2e/test_{name}.py" for name in ("openapi", "real_adapters", "sdk")}
-"""Which files share a system that takes long to start (`shared_real`)."""
+"""Which files share the clients' system, which takes long to start (`served`)."""
 
 
 _LONGEST = {"tests/e2e/test_overload.py", "tests/e2e/test_several_gateways.py"}
@@ -36,18 +42,20 @@ def group_of(nodeid: str) -> str:
     """Which tests stay together when several workers share them (`-n 2`).
 
     A file stays whole, for its module's fixtures; so do the contracts, for the replica that they
-    share, the SDKs, for their system, and all that start vLLM, since an engine wants the machine's
-    memory and cores to itself. Each line of the README starts a system of its own.
+    share, the SDKs and others, for their system, and all that start vLLM, since an engine wants the
+    machine's memory and cores to itself. Each line of the README starts a system of its own.
     """
     path, _, test = nodeid.partition("::")
     if path == "tests/e2e/test_readme_starts.py":
         return nodeid
     folder = path.rpartition("/")[0]
-    if folder.startswith("tests/replica/vllm") or (folder == "tests/contracts" and "vllm" in test):
+    if folder.startswith("tests/replica/vllm") or path.endswith("test_vllm_pool.py"):
         return "vllm"
-    if path in _ON_ONE_SYSTEM:
+    if folder == "tests/contracts" and "vllm" in test:
+        return "vllm"
+    if path in _ON_ONE_SYSTEM or folder == "tests/clients/sdk":
         return "one system"
-    return folder if folder in ("tests/contracts", "tests/clients/sdk") else path
+    return folder if folder == "tests/contracts" else path
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -76,6 +84,39 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _rank(group: str, sizes: Counter[str]) -> tuple[bool, int]:
     return group not in _LONGEST, -sizes[group]
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One system for all clients, and for who leaves it as it was (`group_of` names those files):
+    the default model as `make serve` starts it, and an embedder. What is started later comes out
+    of a warm pool, as it does for users, for a quarter of a start's CPU."""
+    from tests.clients.served import EMBEDDER, EMBEDDER_SPEC, Served
+    from tests.e2e.engine_cycles import filled
+    from tests.e2e.system import running
+    from tests.fakes.ports import free_ports
+
+    (page_port,) = free_ports(1)
+    options = ("--warm", "1", "--cors-origin", f"http://127.0.0.1:{page_port}")
+    with running(tmp_path_factory.mktemp("served"), *options, within=180) as system:
+        filled(system)
+        served = Served(system, page_port)
+        served.deploy(EMBEDDER, EMBEDDER_SPEC)
+        served.ready_replica(EMBEDDER)
+        yield served
+
+
+@pytest.fixture(scope="session")
+def vllm_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """One process that has imported vLLM, for all whose replicas need not be started cold: a claim
+    takes two seconds of CPU, a start eight. Its replicas write into their logs what they import.
+    """
+    from tests.fakes.warm_pool import running_pool
+
+    log = tmp_path_factory.mktemp("pool") / "warm-pool.log"
+    with running_pool("vllm", log, {"PYTHONPROFILEIMPORTTIME": "1"}) as (pool, said):
+        assert (said["vllm"][:5], said["device"]) == ("0.32.", "cpu")
+        yield pool
 
 
 def pytest_runtest_setup() -> None:

@@ -61,11 +61,12 @@ def replica(
 ) -> Iterator[ReplicaProcess]:
     """A ready replica on each engine in turn; with one adapter in two slots where it takes any."""
     log = tmp_path_factory.mktemp("replica") / "log"
+    pool = request.getfixturevalue("vllm_pool") if request.param == "vllm" else None
     with replica_agent() as agent, _engine(request.param) as arguments:
         for seed, name in enumerate(("one@1", "two@1", "three@1", "late@1")):
             directory = tmp_path_factory.mktemp("content") / name
             agent.offer(name, random_adapter(directory, seed), directory)
-        with running_replica(log, *arguments, within=170, agent=agent) as process:
+        with running_replica(log, *arguments, within=170, agent=agent, pool=pool) as process:
             started = psutil.Process(process.process.pid).children(recursive=True)
             yield process
             _ends_with(process, started)

@@ -21,8 +21,14 @@ from tests.fakes.replica_process import answer_of, chat_request, load_when, sess
 pytestmark = [pytest.mark.processes, LOCAL]
 
 _GREEDY: dict[str, Any] = {"temperature": 0, "max_tokens": 12, "ignore_eos": True}
-_LONG: dict[str, Any] = {**_GREEDY, "max_tokens": 600, "stream": True}
 _PIRATE = inference_pb2.Adapter(name="pirate@1", source="penstock-mini/pirate")
+
+
+@pytest.fixture
+def long(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What takes an engine a second."""
+    tokens = 200 if request.node.callspec.params["replica"] == "vllm" else 400
+    return {**_GREEDY, "max_tokens": tokens, "stream": True}
 
 
 @pytest.fixture(autouse=True)
@@ -122,10 +128,12 @@ def test_the_least_recently_used_leaves_for_the_next(stub: Any, agent: ReplicaAg
     assert _held(stub) == {"one@1", "three@1"}
 
 
-def test_an_adapter_in_use_never_leaves(stub: Any, agent: ReplicaAgent) -> None:
+def test_an_adapter_in_use_never_leaves(
+    stub: Any, agent: ReplicaAgent, long: dict[str, Any]
+) -> None:
     with session(stub) as client:
-        client.start(_request(agent, "one@1", **_LONG), credit=1)
-        client.start(_request(agent, "two@1", **_LONG), first_id=2, credit=1)
+        client.start(_request(agent, "one@1", **long), credit=1)
+        client.start(_request(agent, "two@1", **long), first_id=2, credit=1)
         while not all(client.body(call_id) for call_id in (1, 2)):
             client.read_frame()
         error = _refusal(stub, _request(agent, "three@1"))
@@ -137,16 +145,16 @@ def test_an_adapter_in_use_never_leaves(stub: Any, agent: ReplicaAgent) -> None:
         client.grant(1, 1 << 30)
         client.grant(2, 1 << 30)
         client.read_until_ended(1, 2)
-        assert client.events[1][-1].finished.usage.completion_tokens == 600
+        assert client.events[1][-1].finished.usage.completion_tokens == long["max_tokens"]
     assert _text(stub, _request(agent, "three@1"))
 
 
 def test_a_call_that_may_wait_for_room_has_it_once_another_ends(
-    stub: Any, agent: ReplicaAgent
+    stub: Any, agent: ReplicaAgent, long: dict[str, Any]
 ) -> None:
     with session(stub) as client:
-        client.start(_request(agent, "one@1", **_LONG), credit=1)
-        client.start(_request(agent, "two@1", **_LONG), first_id=2, credit=1)
+        client.start(_request(agent, "one@1", **long), credit=1)
+        client.start(_request(agent, "two@1", **long), first_id=2, credit=1)
         while not all(client.body(call_id) for call_id in (1, 2)):
             client.read_frame()
         patient = _request(agent, "three@1")
@@ -158,13 +166,15 @@ def test_a_call_that_may_wait_for_room_has_it_once_another_ends(
         assert client.events[3][-1].finished.adapter == "three@1"
         client.grant(2, 1 << 30)
         client.read_until_ended(2)
-        assert client.events[2][-1].finished.usage.completion_tokens == 600
+        assert client.events[2][-1].finished.usage.completion_tokens == long["max_tokens"]
 
 
-def test_adapters_that_are_never_idle_keep_no_other_out(stub: Any, agent: ReplicaAgent) -> None:
+def test_adapters_that_are_never_idle_keep_no_other_out(
+    stub: Any, agent: ReplicaAgent, long: dict[str, Any]
+) -> None:
     with session(stub) as client:
         for call_id, name in ((1, "one@1"), (2, "two@1")):
-            client.start(_request(agent, name, **_LONG), first_id=call_id, credit=1)
+            client.start(_request(agent, name, **long), first_id=call_id, credit=1)
             while not client.body(call_id):
                 client.read_frame()
         third, again = _request(agent, "three@1"), _request(agent, "one@1")
@@ -179,7 +189,7 @@ def test_adapters_that_are_never_idle_keep_no_other_out(stub: Any, agent: Replic
         assert client.events[4][-1].finished.adapter == "one@1"
         client.grant(2, 1 << 30)
         client.read_until_ended(2)
-        assert client.events[2][-1].finished.usage.completion_tokens == 600
+        assert client.events[2][-1].finished.usage.completion_tokens == long["max_tokens"]
 
 
 def test_other_bytes_under_the_same_name_are_refused(stub: Any, agent: ReplicaAgent) -> None:
@@ -258,16 +268,18 @@ def test_what_is_to_be_held_is_loaded_and_a_pinned_one_stays(
     assert [one.pinned for one in _ask(stub, list=True).loaded if one.name == "two@1"] == [True]
 
 
-def test_what_is_dropped_leaves_when_nobody_uses_it(stub: Any, agent: ReplicaAgent) -> None:
+def test_what_is_dropped_leaves_when_nobody_uses_it(
+    stub: Any, agent: ReplicaAgent, long: dict[str, Any]
+) -> None:
     with session(stub) as client:
-        client.start(_request(agent, "one@1", **_LONG), credit=1)
+        client.start(_request(agent, "one@1", **long), credit=1)
         while not client.body(1):
             client.read_frame()
         _ask(stub, keep=inference_pb2.KeepAdapters(dropped=["one@1", "pirate@1"]))
         load_when(stub, lambda load: list(load.adapters) == ["one@1"])
         client.grant(1, 1 << 30)
         client.read_until_ended(1)
-        assert client.events[1][-1].finished.usage.completion_tokens == 600
+        assert client.events[1][-1].finished.usage.completion_tokens == long["max_tokens"]
     load_when(stub, lambda load: not load.adapters)
 
 

@@ -21,6 +21,7 @@ import grpc
 
 from penstock.v1 import inference_pb2, inference_pb2_grpc
 from tests.fakes.replica_agent import ReplicaAgent
+from tests.fakes.warm_pool import Claimed, Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +35,22 @@ class Ended:
 class ReplicaProcess:
     """A started replica. Its stderr goes to a file."""
 
-    def __init__(self, log: Path, *arguments: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        log: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        pool: Pool | None = None,
+    ) -> None:
+        """`pool`: it is claimed from this one, for a quarter of a start's CPU."""
         command = [sys.executable, "-m", "penstock.replica", "--replica-id", "r1"]
         command += ["--deployment", "test-model", *arguments]
         self._log = log
-        with log.open("wb") as stderr:
-            self.process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                start_new_session=True,
-                env={**os.environ, **(env or {})},
-            )
+        self.process: subprocess.Popen[bytes] | Claimed
+        if pool is not None:
+            self.process = Claimed(pool, command, log, env)
+        else:
+            self.process = _started(command, log, env)
         self.address = ""
         self.agent: ReplicaAgent | None = None
 
@@ -92,8 +97,21 @@ class ReplicaProcess:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        assert self.process.stdout
-        self.process.stdout.close()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+def _started(
+    command: Sequence[str], log: Path, env: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
+    with log.open("wb") as stderr:
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+            env={**os.environ, **(env or {})},
+        )
 
 
 @contextlib.contextmanager
@@ -103,10 +121,11 @@ def running_replica(
     within: float = 20,
     agent: ReplicaAgent | None = None,
     env: Mapping[str, str] | None = None,
+    pool: Pool | None = None,
 ) -> Iterator[ReplicaProcess]:
-    """A replica that is ready, with an agent or without."""
+    """A replica that is ready, with an agent (out of a pool, too) or without."""
     words = () if agent is None else ("--agent", agent.address)
-    replica = ReplicaProcess(log, *arguments, *words, env=env)
+    replica = ReplicaProcess(log, *arguments, *words, env=env, pool=pool)
     try:
         if agent is None:
             replica.await_ready(within)

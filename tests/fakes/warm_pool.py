@@ -78,9 +78,10 @@ class Pool:
     def __init__(self, engine: str, log: Path, env: Mapping[str, str] | None = None) -> None:
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         here.settimeout(WITHIN)
+        self._end = here
         self.channel = Channel(here)
         self._members: list[Waiting] = []
-        self._ended: set[int] = set()
+        self._ended: dict[int, int] = {}  # exit codes
         with there, log.open("ab") as file:
             words = ["penstock.replica.warm_pool", "--engine", engine, "--fd", str(there.fileno())]
             self.process = subprocess.Popen(
@@ -98,8 +99,18 @@ class Pool:
         heard = self.channel.hear()
         assert heard is not None, "the zygote has ended"
         assert not heard.descriptors
-        self._ended.add(heard.fields.get("ended", 0))
+        if "ended" in heard.fields:
+            self._ended[heard.fields["ended"]] = heard.fields["status"]
         return heard.fields
+
+    def exit_code(self, pid: int, within: float) -> int | None:
+        """Of a process of its own; None: it runs on after so many seconds."""
+        self._end.settimeout(within)
+        with contextlib.suppress(TimeoutError, BlockingIOError):
+            while pid not in self._ended:
+                self.told()
+        self._end.settimeout(WITHIN)
+        return self._ended.get(pid)
 
     def have(self, members: int) -> None:
         """So many are to wait."""
@@ -114,13 +125,18 @@ class Pool:
         self._members.append(Waiting(heard.fields["member"], Channel(end)))
         return self._members[-1]
 
+    def let_go(self, member: Waiting) -> None:
+        """It was claimed by somebody who ends it."""
+        self._members.remove(member)
+
     def empty(self) -> None:
         """Ends all members, claimed ones too, and hears of it."""
         for one in self._members:
             one.channel.close()
             if one.pid not in self._ended:
-                os.kill(one.pid, signal.SIGKILL)
-        while {one.pid for one in self._members} - self._ended:
+                with contextlib.suppress(ProcessLookupError):  # by itself, just now
+                    os.kill(one.pid, signal.SIGKILL)
+        while {one.pid for one in self._members} - self._ended.keys():
             self.told()
         self._members.clear()
 
@@ -129,6 +145,47 @@ class Pool:
         for channel in (self.channel, *(one.channel for one in self._members)):
             channel.close()
         self.process.wait(WITHIN)
+
+
+class Claimed:
+    """A member that was claimed, as `subprocess` has the processes that it starts."""
+
+    stdout = None
+
+    def __init__(
+        self, pool: Pool, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        pool.have(1)
+        member = pool.member()
+        assert not member.why_cold(argv)
+        member.become(argv, log, env)
+        pool.let_go(member)
+        self.pid = member.pid
+        self._pool = pool
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        return self._pool.exit_code(self.pid, within=0)
+
+    def wait(self, timeout: float = WITHIN) -> int:
+        """Its exit code. Raises `subprocess.TimeoutExpired`."""
+        code = self._pool.exit_code(self.pid, timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Nothing, once it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
 
 
 @contextlib.contextmanager

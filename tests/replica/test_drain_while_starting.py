@@ -80,4 +80,4 @@ def test_a_drain_before_it_is_ready_is_answered_and_not_undone_by_the_end_of_loa
             assert agent.hellos == 1, "the agent is not told that it is ready"
         finally:
             replica.close()
-        assert replica.process.returncode == 0
+        assert replica.process.poll() == 0

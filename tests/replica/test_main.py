@@ -230,7 +230,7 @@ def test_a_replica_registers_before_and_after_it_is_ready_and_outlives_its_agent
             assert events[-1].HasField("finished")
     finally:
         replica.close()
-    assert replica.process.returncode == 0
+    assert replica.process.poll() == 0
 
 
 def test_max_ongoing_is_told_as_the_capacity(log: Path, agent: ReplicaAgent) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from multiprocessing.forkserver import ensure_running
 
 import psutil
 import pytest
@@ -13,6 +14,7 @@ from penstock.replica.values import AdapterSource
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.start.environment import root_logger_kept
 from tests.fakes.adapter_weights import FakeContents
+from tests.fakes.engine_nursery import NurseryEngine
 from tests.replica.vllm.pooling import Pooler
 
 ADAPTERS = (
@@ -41,8 +43,11 @@ def _root_logger_kept() -> Iterator[None]:
 async def engine() -> AsyncIterator[VllmEngine]:
     """penstock-mini with both adapters in two slots. Stopping it must leave no process."""
     room = AdapterRoom(contents=CONTENTS)
-    engine = VllmEngine("penstock-mini", "penstock-mini", ADAPTERS, _SETTINGS, room=room)
+    ensure_running()
     before = set(psutil.Process().children(recursive=True))
+    engine = VllmEngine(
+        "penstock-mini", "penstock-mini", ADAPTERS, _SETTINGS, room=room, forked=NurseryEngine()
+    )
     try:
         await engine.start()
         yield engine

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.replica.values import EngineFacts
 from penstock.replica.vllm.engine import VllmEngine
+from tests.fakes.engine_nursery import NurseryEngine
 from tests.replica.vllm.talking import Answer, ask, until
 
 
@@ -15,7 +16,7 @@ class Pooler:
 
     def __init__(self, model: str, **settings: str) -> None:
         self.model = model
-        self.engine = VllmEngine(model, model, (), settings)
+        self.engine = VllmEngine(model, model, (), settings, forked=NurseryEngine())
         self.facts: EngineFacts
 
     async def __aenter__(self) -> Pooler:

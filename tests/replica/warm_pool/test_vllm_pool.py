@@ -6,7 +6,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from penstock.v1 import inference_pb2
 from tests.fakes.replica_agent import ReplicaAgent
 from tests.fakes.replica_process import ReplicaProcess, answer_of, inference_stub, load_when
-from tests.fakes.warm_pool import Pool, await_gone, command, running_pool
+from tests.fakes.warm_pool import Pool, await_gone, command
 
 pytestmark = [pytest.mark.vllm, pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -28,12 +28,8 @@ _READY_S = 120
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    """Its processes write into their logs what they import."""
-    log = tmp_path_factory.mktemp("pool") / "warm-pool.log"
-    with running_pool("vllm", log, {"PYTHONPROFILEIMPORTTIME": "1"}) as (pool, said):
-        assert (said["vllm"][:5], said["device"]) == ("0.32.", "cpu")
-        yield pool
+def shared(vllm_pool: Pool) -> Pool:
+    return vllm_pool
 
 
 def _claimed(

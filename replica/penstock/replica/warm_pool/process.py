@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -69,6 +70,7 @@ def take_environment(environment: Mapping[str, str]) -> None:
     """Replaces it as a whole."""
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # was found by the other one's TMPDIR
 
 
 def end_on_signals() -> None:

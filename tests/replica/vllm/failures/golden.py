@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from penstock.replica.values import AdapterSource, Failed
 from penstock.replica.vllm.engine import VllmEngine
+from tests.fakes.engine_nursery import NurseryEngine
 from tests.replica.vllm.talking import ask
 
 FILE: Final = Path(__file__).with_name("wrong_requests.json")
@@ -69,7 +70,8 @@ def _unfolded(value: Any) -> Any:
 def engine(kind: str) -> VllmEngine:
     """An engine that is not started yet."""
     adapters = (AdapterSource("pirate@1", "penstock-mini/pirate"),) if kind == "text" else ()
-    return VllmEngine("penstock-mini", "penstock-mini", adapters, SETTINGS[kind])
+    forked = NurseryEngine()
+    return VllmEngine("penstock-mini", "penstock-mini", adapters, SETTINGS[kind], forked=forked)
 
 
 class Stock:

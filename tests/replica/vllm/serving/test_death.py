@@ -18,6 +18,7 @@ from penstock.replica.reporting.health import Health
 from penstock.replica.reporting.progress import Patience
 from penstock.replica.values import AdapterSource, EngineError
 from penstock.replica.vllm.engine import VllmEngine
+from tests.fakes.engine_nursery import NurseryEngine
 from tests.replica.vllm.talking import (
     CHAT,
     MESSAGES,
@@ -44,7 +45,7 @@ _SETTINGS = {
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def mortal() -> AsyncIterator[VllmEngine]:
     """An engine that may be killed: a short queue, no adapters."""
-    engine = VllmEngine("penstock-mini", "penstock-mini", (), _SETTINGS)
+    engine = VllmEngine("penstock-mini", "penstock-mini", (), _SETTINGS, forked=NurseryEngine())
     with pytest.MonkeyPatch.context() as environment:
         # So that a test can run a function of its own in the engine's process.
         environment.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")

@@ -9,40 +9,48 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 import pytest
 
 from penstock.replica.default_model import shipped
 from penstock.replica.vllm.start import engine_process
+from tests.fakes.replica_agent import replica_agent
+from tests.fakes.replica_process import (
+    ReplicaProcess,
+    chat_request,
+    inference_stub,
+    running_replica,
+)
+from tests.fakes.warm_pool import Claimed, Pool
 
 pytestmark = [pytest.mark.vllm, pytest.mark.processes]
 
+_Started = subprocess.Popen[str] | subprocess.Popen[bytes] | Claimed
+_WORDS = ("--engine", "vllm", "--model", "penstock-mini", "--engine-arg", "cpu_kvcache_gib=0.25")
 _REPLICA = """
 import asyncio, json, sys
 from penstock.replica.calls.answers import events_of
 from penstock.replica.values import Call
 from penstock.replica.vllm.engine import VllmEngine
-from penstock.replica.vllm.start.preload import preload
 
-async def main(forked):
-    engine = VllmEngine(sys.argv[1], "m", (), {}, forked=forked)
+async def main():
+    engine = VllmEngine(sys.argv[1], "m", (), {})
     await engine.start()
     body = {"prompt": "x", "max_tokens": 3000, "ignore_eos": True, "stream": True}
     call = Call("r", "/v1/completions", json.dumps(body).encode(), "m")
     async for event in events_of(engine.answer, call):
         print("event", flush=True)
 
-model, how = sys.argv[1:]
-asyncio.run(main(preload(model, {}, allow_model_code=False) if how == "forked" else None))
+asyncio.run(main())
 """
-
-either_way = pytest.mark.parametrize("how", ["forked", "spawned"])
 
 
 @contextmanager
-def _replica(how: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", _REPLICA, str(shipped("penstock-mini")), how]
+def _spawning() -> Iterator[subprocess.Popen[str]]:
+    """A replica whose engine vLLM spawns; it says so when it streams."""
+    command = [sys.executable, "-c", _REPLICA, str(shipped("penstock-mini"))]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -50,7 +58,7 @@ def _replica(how: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def _engine_processes(replica: subprocess.Popen[str]) -> list[psutil.Process]:
+def _engine_processes(replica: _Started) -> list[psutil.Process]:
     """The engine among the replica's children, others of which come and go while it loads."""
     return [c for c in psutil.Process(replica.pid).children(recursive=True) if _is_engine(c)]
 
@@ -78,24 +86,48 @@ def _wait(condition: Callable[[], bool], what: str, seconds: float) -> None:
         time.sleep(0.02)
 
 
-@either_way
-def test_a_replica_killed_while_it_streams_takes_its_engine_along(how: str) -> None:
-    with _replica(how) as replica:
+def test_a_replica_killed_while_it_streams_takes_the_engine_along_that_it_forked(
+    vllm_pool: Pool, tmp_path: Path
+) -> None:
+    with (
+        replica_agent() as agent,
+        running_replica(tmp_path / "log", *_WORDS, within=60, agent=agent, pool=vllm_pool) as it,
+        inference_stub(it.address) as stub,
+    ):
+        answer = stub.Call(chat_request("x", max_tokens=3000, ignore_eos=True, stream=True))
+        next(answer)
+        _takes_along(it.process, _engine_processes(it.process))
+        answer.cancel()
+
+
+def test_a_replica_killed_while_it_loads_takes_the_engine_along_that_it_forked(
+    vllm_pool: Pool, tmp_path: Path
+) -> None:
+    replica = ReplicaProcess(tmp_path / "log", *_WORDS, pool=vllm_pool)
+    try:
+        _wait(lambda: bool(_engine_processes(replica.process)), "an engine process", 60)
+        _takes_along(replica.process, _engine_processes(replica.process))
+    finally:
+        replica.close()
+
+
+def test_a_replica_killed_while_it_streams_takes_the_engine_along_that_it_spawned() -> None:
+    with _spawning() as replica:
         assert replica.stdout is not None
         assert replica.stdout.readline() == "event\n"
-        engine = _engine_processes(replica)
-        assert engine
-        replica.kill()
-        _wait(lambda: all(map(_gone, engine)), "the engine is gone", 5)
+        _takes_along(replica, _engine_processes(replica))
 
 
-@either_way
-def test_a_replica_killed_while_it_loads_takes_its_engine_along(how: str) -> None:
-    with _replica(how) as replica:
+def test_a_replica_killed_while_it_loads_takes_the_engine_along_that_it_spawned() -> None:
+    with _spawning() as replica:
         _wait(lambda: bool(_engine_processes(replica)), "an engine process", 60)
-        engine = _engine_processes(replica)
-        replica.kill()
-        _wait(lambda: all(map(_gone, engine)), "the engine is gone", 5)
+        _takes_along(replica, _engine_processes(replica))
+
+
+def _takes_along(replica: _Started, engine: list[psutil.Process]) -> None:
+    assert engine
+    replica.kill()
+    _wait(lambda: all(map(_gone, engine)), "the engine is gone", 5)
 
 
 def test_an_engine_process_whose_parent_ended_before_it_could_ask_ends_at_once(

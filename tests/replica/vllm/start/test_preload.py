@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +19,8 @@ from penstock.replica.default_model import shipped
 from penstock.replica.values import CannotLoad, EngineError
 from penstock.replica.vllm.start.checks import ModelPlace, find_model
 from penstock.replica.vllm.start.preload import ForkedEngine, fits, preload
+from tests.fakes.replica_process import ReplicaProcess
+from tests.fakes.warm_pool import Claimed, Pool
 
 _SMALL = find_model("penstock-mini")
 _ON_THE_HUB = ModelPlace("org/model", None)
@@ -78,23 +78,20 @@ def test_a_fork_that_is_stopped_leaves_no_files(forked: ForkedEngine) -> None:
 
 
 @contextmanager
-def _replica(model: Path, log: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "penstock.replica", "--replica-id", "r", "--deployment", "m"]
-    command += ["--engine", "vllm", "--model", str(model), *more]
-    env = {**os.environ, "TMPDIR": str(log.parent)}
-    with (
-        log.open("w") as stderr,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=env
-        ) as replica,
-    ):
-        try:
-            yield replica
-        finally:
-            replica.kill()
+def _replica(
+    model: Path, log: Path, *more: str, pool: Pool | None = None
+) -> Iterator[subprocess.Popen[bytes] | Claimed]:
+    """One that is started and imports vLLM itself, or out of a pool, whose members have."""
+    words = ("--engine", "vllm", "--model", str(model), *more)
+    replica = ReplicaProcess(log, *words, env={"TMPDIR": str(log.parent)}, pool=pool)
+    try:
+        yield replica.process
+    finally:
+        replica.process.kill()
+        replica.close()
 
 
-def _engines(replica: subprocess.Popen[str]) -> list[psutil.Process]:
+def _engines(replica: subprocess.Popen[bytes] | Claimed) -> list[psutil.Process]:
     """The engine's processes by their title, which one that was forked has at once."""
     return [c for c in psutil.Process(replica.pid).children(recursive=True) if _is_engine(c)]
 
@@ -134,12 +131,12 @@ def model() -> Path:
 @pytest.mark.vllm
 @pytest.mark.processes
 def test_a_replicas_engine_is_its_fork_and_a_signal_that_ends_it_is_told_by_name(
-    model: Path, log: Path
+    model: Path, log: Path, vllm_pool: Pool
 ) -> None:
-    with _replica(model, log) as replica:
-        assert replica.stdout is not None
-        assert json.loads(replica.stdout.readline())["ready"]
+    with _replica(model, log, pool=vllm_pool) as replica:
+        _until(lambda: '"ready": true' in log.read_text(), "that it is ready")
         (engine,) = _engines(replica)
+        assert list(log.parent.glob("penstock-vllm-*")), "where other tests look for what is left"
         # Its interpreter is the replica's own: what was mapped before the fork lies where it was.
         ours, its = (_first_mapping(pid) for pid in (replica.pid, engine.pid))
         assert ours == its
@@ -166,9 +163,9 @@ def test_a_replica_told_to_stop_while_it_imports_ends_at_once(model: Path, log: 
 @pytest.mark.vllm
 @pytest.mark.processes
 def test_a_replica_that_fails_before_its_engine_starts_leaves_no_files(
-    model: Path, log: Path
+    model: Path, log: Path, vllm_pool: Pool
 ) -> None:
-    with _replica(model, log, "--listen", "203.0.113.1:1") as replica:
+    with _replica(model, log, "--listen", "203.0.113.1:1", pool=vllm_pool) as replica:
         assert replica.wait(60) != 0
     assert "importing vLLM" in log.read_text()
     assert not list(log.parent.glob("penstock-vllm-*"))
@@ -189,12 +186,12 @@ def test_a_replica_told_to_stop_while_its_fork_waits_leaves_nothing(model: Path,
 @pytest.mark.vllm
 @pytest.mark.processes
 def test_what_a_forked_engine_finds_wrong_with_the_model_is_told(
-    tmp_path: Path, model: Path, log: Path
+    tmp_path: Path, model: Path, log: Path, vllm_pool: Pool
 ) -> None:
     broken = shutil.copytree(model, tmp_path / "model")
     weights = broken / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])
-    with _replica(broken, log) as replica:
+    with _replica(broken, log, pool=vllm_pool) as replica:
         assert replica.wait(60) == 72
     last = next(x for x in reversed(log.read_text().splitlines()) if "penstock-replica" in x)
     assert "SafetensorError" in last

@@ -12,6 +12,8 @@ import pytest
 from penstock.replica.default_model import shipped
 from penstock.replica.values import CannotLoad
 from penstock.replica.vllm.engine import VllmEngine
+from penstock.replica.vllm.start.preload import ForkedEngine
+from tests.fakes.engine_nursery import NurseryEngine
 
 pytestmark = [
     pytest.mark.vllm,
@@ -25,9 +27,9 @@ pytestmark = [
 ]
 
 
-async def _refusal(model: Path, **engine_args: str) -> str:
+async def _refusal(model: Path, forked: ForkedEngine | None = None, **engine_args: str) -> str:
     before = set(psutil.Process().children(recursive=True))
-    engine = VllmEngine(str(model), "m", (), engine_args)
+    engine = VllmEngine(str(model), "m", (), engine_args, forked=forked)
     try:
         with pytest.raises(CannotLoad) as caught:
             await engine.start()
@@ -35,6 +37,7 @@ async def _refusal(model: Path, **engine_args: str) -> str:
         await engine.stop()
     left = set(psutil.Process().children(recursive=True)) - before
     assert [c for c in left if "resource_tracker" not in " ".join(c.cmdline())] == []
+    assert forked is None or not forked.process.is_alive()
     said = str(caught.value)
     assert "\n" not in said
     return said
@@ -67,7 +70,8 @@ async def test_a_value_that_vllm_does_not_take(model: Path) -> None:
 
 
 async def test_a_parser_that_vllm_does_not_have_is_an_error_of_the_settings(model: Path) -> None:
-    said = await _refusal(model, enable_auto_tool_choice="true", tool_call_parser="nope")
+    parser = {"enable_auto_tool_choice": "true", "tool_call_parser": "nope"}
+    said = await _refusal(model, NurseryEngine(), **parser)
     assert said.startswith("engine settings: ")
     assert "nope" in said
 
