@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.served import Served
 from tests.e2e.system import System, running
 
 
@@ -26,10 +27,9 @@ def two_simulated(folder: Path) -> Iterator[System]:
 
 
 @pytest.fixture(scope="session")
-def shared_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """The default model on real vLLM for who leaves it as it was: `group_of` names those files."""
-    with running(tmp_path_factory.mktemp("shared"), within=180) as system:
-        yield system
+def shared_real(served: Served) -> System:
+    """The default model on real vLLM, beside an embedder, for who leaves it as it was."""
+    return served.system
 
 
 @pytest.fixture(scope="module")

@@ -66,8 +66,8 @@ def pool(system: System) -> Json:
     return found
 
 
-def filled(system: System, *, within: float = 60) -> Json:
-    """The pool once as many members wait as are to."""
+def filled(system: System, *, within: float = 150) -> Json:
+    """The pool once as many members wait as are to. A zygote imports when nobody else computes."""
 
     def full() -> Json | None:
         found = pool(system)

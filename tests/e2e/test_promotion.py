@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 from tests.e2e.adapter_traffic import made, register
 from tests.e2e.system import PENSTOCK, System, running
+from tests.e2e.verbs import told
 
 PASS, FAIL = 0, 3  # exit codes of the evaluation
 PROMPTS = 40
@@ -24,15 +26,14 @@ def system(folder: Path) -> Iterator[System]:
     with running(folder, *options, "--engine-args", settings) as system:
         register(system, "sim", "a@1", made(folder, "a@1"))
         done = penstock(system, "adapters", "policy", "evidence_for=live")
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.output
         yield system
 
 
-def penstock(system: System, *words: str) -> subprocess.CompletedProcess[str]:
+def penstock(system: System, *words: str) -> Result:
     """What the command did."""
     head = ("--admin", f"127.0.0.1:{system.admin_port}", "--data-dir", str(system.data))
-    argv = [str(PENSTOCK), *words, *head]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    return told(*words, *head)
 
 
 def evaluated(system: System, folder: Path, check: dict[str, object], *thresholds: str) -> int:
@@ -63,13 +64,13 @@ def test_a_version_is_promoted_when_an_evaluation_that_passed_is_stored_and_not_
     system: System, tmp_path: Path
 ) -> None:
     refused = penstock(system, "adapters", "promote", "a@1")
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     assert "a@1 cannot become live: it has no evidence of kind adapter-regression" in refused.stderr
 
     missed: dict[str, object] = {"contains": ["words that nobody says"]}
     assert evaluated(system, tmp_path, missed, "min_contains_rate=0.85") == FAIL
     refused = penstock(system, "adapters", "promote", "a@1")
-    assert refused.returncode == 1
+    assert refused.exit_code == 1
     assert "a@1 cannot become live: its newest adapter-regression" in refused.stderr
     assert "failed" in refused.stderr
     assert state(system) == "candidate"
@@ -77,6 +78,6 @@ def test_a_version_is_promoted_when_an_evaluation_that_passed_is_stored_and_not_
     met: dict[str, object] = {"length": {"max_words": 60}}
     assert evaluated(system, tmp_path, met, "min_length_rate=0.85", "max_error_rate=0.0") == PASS
     promoted = penstock(system, "adapters", "promote", "a@1")
-    assert promoted.returncode == 0, promoted.stderr
+    assert promoted.exit_code == 0, promoted.output
     assert state(system) == "live"
     assert [each["passed"] for each in system.admin("adapters/a@1/evidence")] == [True, False]

@@ -1,7 +1,7 @@
 """Every line of the README's table "Other ways to start it" is started as it stands, and answers.
 
 Only what a reader has to fill in is filled in: a model's path, certificates, a provider's key, free
-addresses, a folder. Lines that say nothing of the model run the simulated engine: what they are
+addresses, a folder. Of those that name no engine all but one run the simulated one: what they are
 about is the same for both, and vLLM starts slowly.
 """
 
@@ -76,8 +76,8 @@ def filled_in(line: str, values: dict[str, str]) -> str:
     """The line with a reader's own values."""
     for placeholder, value in values.items():
         line = line.replace(placeholder, value)
-    about_a_model = any(word in line for word in ("MODEL=", "ENGINE="))
-    return line if about_a_model else f"{line} ENGINE=simulated"
+    its_own = any(word in line for word in ("MODEL=penstock-embed", "ENGINE="))
+    return line if its_own else f"{line} ENGINE=simulated"
 
 
 def answer_of(url: str, question: dict[str, Any], trusted: ssl.SSLContext) -> dict[str, Any]:

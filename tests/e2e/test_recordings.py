@@ -14,6 +14,7 @@ import openai
 import pytest
 
 from tests.e2e.system import PENSTOCK, System, eventually, running
+from tests.e2e.verbs import penstock
 
 WORD = "heliotrope"  # stands in every prompt
 MAIL = "ada@example.org"  # likewise, and must never be written
@@ -39,16 +40,9 @@ def system(folder: Path) -> Iterator[System]:
     environment.undo()
 
 
-def penstock(system: System, *words: str, within: int = 60) -> str:
-    """What `penstock` prints."""
-    command = [str(PENSTOCK), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def record(system: System, *words: str) -> str:
-    return penstock(system, "record", *words, "--data-dir", str(system.data))
+    """What `penstock record` prints."""
+    return penstock("record", *words, "--data-dir", str(system.data))
 
 
 def ask(system: System, times: int = 1) -> None:
@@ -98,10 +92,9 @@ def test_requests_are_recorded_exported_sent_once_more_and_forgotten(
     assert WORD.encode() in on_disk(system)
     assert MAIL.encode() not in on_disk(system)
     assert PASSWORD.encode() not in on_disk(system)
-    replayed = penstock(
-        *(system, "replay", str(file), "--speed", "max", "--target", system.gateway_url),
-        *("--out", str(tmp_path / "replay"), "--strict"),
-    )
+    replay = [str(PENSTOCK), "replay", str(file), "--speed", "max", "--target", system.gateway_url]
+    replay += ["--out", str(tmp_path / "replay"), "--strict"]
+    replayed = subprocess.run(replay, capture_output=True, text=True, timeout=60, check=True).stdout
     assert "8" in replayed
     record(system, "delete", "monday", "--yes")
     eventually(lambda: WORD.encode() not in on_disk(system), within=10, what="it is forgotten")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-
 from tests.e2e.rollouts import changed, revisions, rolled_out, sessions, without_aliases
-from tests.e2e.system import PENSTOCK, System
+from tests.e2e.system import System
+from tests.e2e.verbs import penstock
 
 FAST = {"update": {"min_ready_ms": 500}}
 
@@ -16,7 +15,7 @@ async def test_a_change_and_its_undo_cost_no_request_also_where_the_head_is_kill
     system = two_simulated
     system.change("PATCH", "deployments/sim/settings", FAST)
     before = await rolled_out(system, "sim", within=60)
-    async with sessions(system, "sim", 20) as talking:
+    async with sessions(system, "sim", 8) as talking:
         spec = system.admin("deployments/sim")["spec"]
         changed(system, "sim", engine_args={**spec["engine_args"], "tokens_per_second": "40"})
         system.kill(system.pid_of("head"))
@@ -40,7 +39,7 @@ async def test_a_revision_that_its_engine_refuses_is_rolled_back_without_a_lost_
     before = await rolled_out(system, "sim", within=60)
     spec = system.admin("deployments/sim")["spec"]
     kept = {replica["pid"] for replica in system.replicas()}
-    async with sessions(system, "sim", 20) as talking:
+    async with sessions(system, "sim", 8) as talking:
         changed(system, "sim", engine="vllm", model="/no/such/model", engine_args={})
         told = await rolled_out(system, "sim", within=120)
     assert talking.failures == []
@@ -79,7 +78,4 @@ async def test_why_a_revision_failed_is_told_at_a_glance_and_its_replicas_log_is
 def shown(system: System, *words: str) -> list[str]:
     """What `penstock` prints."""
     where = ("--data-dir", str(system.data), "--admin", f"127.0.0.1:{system.admin_port}")
-    done = subprocess.run(
-        [PENSTOCK, *words, *where], capture_output=True, text=True, check=True, timeout=60
-    )
-    return done.stdout.splitlines()
+    return penstock(*words, *where).splitlines()

@@ -57,10 +57,14 @@ def test_ctrl_c_leaves_nothing_and_a_second_start_serves_what_was_left(
     assert 'degrade none -> ["fallback:cloud", "reject"]' in said
 
 
-def test_where_clients_need_keys_it_starts_all_the_same_and_says_so(
+def test_a_second_serve_on_the_same_data_is_refused_and_one_after_it_says_that_clients_need_keys(
     tmp_path: Path, started: list[System]
 ) -> None:
     with running(tmp_path, *SIMULATED, within=60) as system:
+        second = System(tmp_path, *SIMULATED)
+        started.append(second)
+        refused(second, str(system.process.pid))
+        assert httpx.get(system.base_url + "/models").status_code == 200
         system.change("POST", "tenants", {"id": "acme"})
         key = system.change("POST", "tenants/acme/keys", {})["key"]
     again = System(tmp_path, *SIMULATED)
@@ -76,15 +80,6 @@ def test_where_clients_need_keys_it_starts_all_the_same_and_says_so(
         get_json(again.base_url + "/models")
     assert get_json(again.base_url + "/models", token=key)["data"]
     again.stop()
-
-
-def test_sigterm_stops_it_as_well(tmp_path: Path, started: list[System]) -> None:
-    system = System(tmp_path, *SIMULATED)
-    started.append(system)
-    system.wait_ready(within=60)
-    system.process.send_signal(signal.SIGTERM)
-    assert system.process.wait(timeout=10) == 0
-    assert not system.processes()
 
 
 def test_a_taken_port_is_named(tmp_path: Path, started: list[System]) -> None:
@@ -116,15 +111,7 @@ def test_an_unknown_engine_setting_is_named(tmp_path: Path, started: list[System
     refused(system, "token_per_second", "tokens_per_second")
 
 
-def test_a_second_serve_on_the_same_data_is_refused(tmp_path: Path, started: list[System]) -> None:
-    with running(tmp_path, *SIMULATED, within=60) as first:
-        second = System(tmp_path, *SIMULATED)
-        started.append(second)
-        refused(second, str(first.process.pid))
-        assert httpx.get(first.base_url + "/models").status_code == 200
-
-
-def test_killing_serve_itself_leaves_nothing_once_it_starts_again(
+def test_killing_serve_or_all_but_the_replica_leaves_no_orphan_and_sigterm_stops_what_comes_then(
     tmp_path: Path, started: list[System]
 ) -> None:
     system = System(tmp_path, *SIMULATED)
@@ -135,15 +122,6 @@ def test_killing_serve_itself_leaves_nothing_once_it_starts_again(
     eventually(lambda: not system.processes(), within=60, what="every process gone")
     system.process = system.start()
     system.wait_ready(within=60)
-    system.stop()
-
-
-def test_killing_everything_but_the_replica_leaves_no_orphan_after_the_next_start(
-    tmp_path: Path, started: list[System]
-) -> None:
-    system = System(tmp_path, *SIMULATED)
-    started.append(system)
-    system.wait_ready(within=60)
     for victim in [system.process.pid, system.pid_of("head"), system.pid_of("node")]:
         system.kill(victim)
     system.process.wait(timeout=10)
@@ -151,4 +129,6 @@ def test_killing_everything_but_the_replica_leaves_no_orphan_after_the_next_star
     system.wait_ready(within=60)
     assert len(system.processes("penstock.replica")) == 1
     assert len(system.processes("penstock-gateway")) == 1
-    system.stop()
+    system.process.send_signal(signal.SIGTERM)
+    assert system.process.wait(timeout=10) == 0
+    assert not system.processes()

@@ -1,7 +1,7 @@
 """Prints nothing; writes what vLLM's own offline class answers to chats, greedily.
 
-Usage: vllm_reference.py CHATS_AS_JSON OUTPUT_FILE. A program of its own, since vLLM's engine wants
-a process whose main module it can start again.
+Usage: vllm_reference.py CHATS_AS_JSON OUTPUT_FILE. A program of its own, whose engine runs in it:
+another process would import vLLM once more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from pathlib import Path
 def main() -> None:
     """Answers every chat with the default model and writes text, finish reason and token counts."""
     os.environ.update(
-        VLLM_CPU_KVCACHE_SPACE="1", VLLM_WORKER_MULTIPROC_METHOD="spawn", HF_HUB_OFFLINE="1"
+        VLLM_CPU_KVCACHE_SPACE="1",
+        VLLM_ENABLE_V1_MULTIPROCESSING="0",
+        OMP_NUM_THREADS="1",
+        HF_HUB_OFFLINE="1",
     )
     from vllm import LLM, SamplingParams
 

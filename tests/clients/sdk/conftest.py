@@ -6,11 +6,12 @@ Tests take them as `Any`: their types change from version to version, and two ar
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
-import anthropic
 import openai
 import pytest
 
+from tests.clients.sdk.lazily import anthropic
 from tests.clients.served import Served
 
 
@@ -33,7 +34,7 @@ async def async_client(served: Served) -> AsyncIterator[openai.AsyncOpenAI]:
 
 
 @pytest.fixture
-def claude(served: Served) -> Iterator[anthropic.Anthropic]:
+def claude(served: Served) -> Iterator[Any]:
     """The Anthropic SDK."""
     with anthropic.Anthropic(
         base_url=served.root_url, api_key="none", max_retries=0, timeout=60

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anthropic
 import pytest
 
 from tests.clients.questions import (
@@ -14,6 +13,7 @@ from tests.clients.questions import (
     TOO_LONG,
     asking,
 )
+from tests.clients.sdk.lazily import anthropic
 from tests.clients.served import LOADING, MODEL, Served
 
 pytestmark = pytest.mark.vllm
@@ -27,7 +27,7 @@ def ask(claude: Any, text: str, **more: Any) -> Any:
     return claude.messages.create(**asked, extra_body={"temperature": 0})
 
 
-def error_of(caught: pytest.ExceptionInfo[anthropic.APIStatusError]) -> Any:
+def error_of(caught: pytest.ExceptionInfo[Any]) -> Any:
     """What the error's body says, in the shape that the SDK reads."""
     body: Any = caught.value.body
     assert body["type"] == "error"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anthropic
 import pytest
 
 from tests.clients.questions import (
@@ -15,6 +14,7 @@ from tests.clients.questions import (
     WEATHER_FUNCTION,
     asking,
 )
+from tests.clients.sdk.lazily import anthropic
 from tests.clients.served import MODEL
 
 pytestmark = pytest.mark.vllm

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import anthropic
 import openai
 import pytest
 
 from tests.clients.questions import STORY, asking
+from tests.clients.sdk.lazily import anthropic
 from tests.clients.served import MODEL, Served
 
 pytestmark = pytest.mark.vllm

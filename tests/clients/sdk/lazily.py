@@ -1,0 +1,20 @@
+"""A library that takes seconds to import, once somebody uses it: each worker collects all tests,
+and one runs those that need it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+class Lazily:
+    """A module, imported at its first use."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+anthropic: Any = Lazily("anthropic")
