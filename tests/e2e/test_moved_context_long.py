@@ -8,6 +8,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import openai
@@ -20,6 +21,7 @@ from tests.e2e.system import System
 
 log = logging.getLogger(__name__)
 OPERATIONS, AT_ONCE, KILLS, BETWEEN_KILLS = 2000, 12, 24, 30
+ROUNDING = 0.3  # of a log probability in bfloat16
 BOTH_WAYS = """
 USES = {"prep_recv", "remote_send"}
 
@@ -54,28 +56,34 @@ async def _operations(system: System) -> None:
     prompts = [_prompt(chance, number) for number in range(60)]
     sets(system, selection_policy="power_of_two")
     async with client_of(system) as client:
-        expected = [(await _answer(client, prompt))[0] for prompt in prompts]
+        expected = [await _answer(client, prompt) for prompt in prompts]
     await asyncio.to_thread(runs, system, BOTH_WAYS)
     work, moved, wrong, failed = iter(range(OPERATIONS)), list[int](), [], []
+    off: dict[bool, list[float]] = {True: [], False: []}
 
     async def worker() -> None:
         async with client_of(system) as client:
             for number in work:
                 index = chance.randrange(len(prompts))
                 try:
-                    said, tokens = await _answer(client, prompts[index])
+                    said = await _answer(client, prompts[index])
                 except openai.APIError as error:
                     failed.append(str(error))
                     await asyncio.sleep(0.2)  # as clients do that are told to try again
                     continue
-                moved.append(tokens)
-                if said != expected[index]:
+                moved.append(said.moved)
+                off[bool(said.moved)].append(said.distance(expected[index]))
+                if not expected[index].is_as(said):
                     wrong.append((number, expected[index], said))
 
     async with asyncio.TaskGroup() as group:
         workers = [group.create_task(worker()) for _ in range(AT_ONCE)]
         group.create_task(_kills(system, chance, workers, moved))
     log.warning("%d failed, %d tokens moved", len(failed), sum(moved))
+    for kind, values in off.items():
+        if values:
+            log.warning("KV moved %s: first token off by %.3f at most, %.3f mean, of %d", kind,
+                        max(values), sum(values) / len(values), len(values))  # fmt: skip
     log.warning("what clients were told: %s", sorted(set(failed)))
     assert wrong == []
     assert sum(map(bool, moved)) > OPERATIONS / 10
@@ -83,22 +91,48 @@ async def _operations(system: System) -> None:
     at_rest(system)
 
 
-async def _answer(client: openai.AsyncOpenAI, prompt: str) -> tuple[str, int]:
-    """A whole answer, and how many tokens were moved for it; one without a finish reason fails."""
-    text, finish = "", None
+@dataclass(frozen=True)
+class Answer:
+    """Tokens with their log probabilities, and how far ahead of the second best each was."""
+
+    tokens: tuple[tuple[str, float, float], ...]
+    moved: int = 0
+
+    def is_as(self, other: Answer) -> bool:
+        """Whether it is what another one computes too, whose sums are rounded in another order:
+        other tokens come only where that decides between two."""
+        for (token, prob, ahead), (said, told, _) in zip(self.tokens, other.tokens, strict=False):
+            if token != said:
+                return ahead < ROUNDING
+            if abs(prob - told) > ROUNDING:
+                return False
+        return len(self.tokens) == len(other.tokens)
+
+    def distance(self, other: Answer) -> float:
+        """Of the first token's log probability."""
+        return abs(self.tokens[0][1] - other.tokens[0][1])
+
+
+async def _answer(client: openai.AsyncOpenAI, prompt: str) -> Answer:
+    """A whole answer; one without a finish reason fails the test."""
+    tokens, finish = [], None
     reply = await client.chat.completions.with_raw_response.create(
         model=MODEL,
         messages=[{"role": "user", "content": prompt}],
         max_tokens=16,
         temperature=0,
+        logprobs=True,
+        top_logprobs=2,
         stream=True,
     )
     async for chunk in reply.parse():
         for choice in chunk.choices:
-            text += choice.delta.content or ""
+            for each in choice.logprobs.content or () if choice.logprobs else ():
+                best, second = (one.logprob for one in each.top_logprobs)
+                tokens.append((each.token, each.logprob, best - second))
             finish = choice.finish_reason or finish
-    assert finish in ("stop", "length"), f"ended with {finish} after {text!r}"
-    return text, int(reply.headers.get("x-penstock-kv-moved", 0))
+    assert finish in ("stop", "length"), f"ended with {finish} after {tokens}"
+    return Answer(tuple(tokens), int(reply.headers.get("x-penstock-kv-moved", 0)))
 
 
 async def _kills(
