@@ -73,8 +73,8 @@ async def _operations(system: System) -> None:
                     continue
                 moved.append(said.moved)
                 off[bool(said.moved)].append(said.distance(expected[index]))
-                if not expected[index].is_as(said):
-                    wrong.append((number, expected[index], said))
+                if unlike := expected[index].unlike(said):
+                    wrong.append((number, index, unlike))
 
     async with asyncio.TaskGroup() as group:
         workers = [group.create_task(worker()) for _ in range(AT_ONCE)]
@@ -98,15 +98,15 @@ class Answer:
     tokens: tuple[tuple[str, float, float], ...]
     moved: int = 0
 
-    def is_as(self, other: Answer) -> bool:
-        """Whether it is what another one computes too, whose sums are rounded in another order:
-        other tokens come only where that decides between two."""
-        for (token, prob, ahead), (said, told, _) in zip(self.tokens, other.tokens, strict=False):
-            if token != said:
-                return ahead < ROUNDING
-            if abs(prob - told) > ROUNDING:
-                return False
-        return len(self.tokens) == len(other.tokens)
+    def unlike(self, other: Answer) -> object:
+        """Where another one, whose sums are rounded in another order, is not what this one is:
+        other tokens come only where that decides between two. None: nowhere."""
+        for mine, others in zip(self.tokens, other.tokens, strict=False):
+            if mine[0] != others[0]:
+                return None if mine[2] < ROUNDING else (mine, others, other.moved)
+            if abs(mine[1] - others[1]) > ROUNDING:
+                return (mine, others, other.moved)
+        return None if len(self.tokens) == len(other.tokens) else (self, other)
 
     def distance(self, other: Answer) -> float:
         """Of the first token's log probability."""

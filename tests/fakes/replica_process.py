@@ -19,7 +19,7 @@ from typing import Any
 
 import grpc
 
-from penstock.v1 import inference_pb2, inference_pb2_grpc
+from penstock.v1 import inference_pb2, inference_pb2_grpc, microserving_pb2_grpc
 from tests.fakes.replica_agent import ReplicaAgent
 from tests.fakes.warm_pool import Claimed, Pool
 
@@ -52,6 +52,7 @@ class ReplicaProcess:
         else:
             self.process = _started(command, log, env)
         self.address = ""
+        self.rest = ""  # of MicroServing
         self.agent: ReplicaAgent | None = None
 
     def await_ready(self, within: float) -> None:
@@ -65,11 +66,13 @@ class ReplicaProcess:
         assert ready["ready"] is True
         assert ready["pid"] == self.process.pid
         self.address = ready["address"]
+        self.rest = ready.get("microserving_rest", "")
 
     def await_registered(self, agent: ReplicaAgent, within: float) -> None:
         """Reads the address once the replica has told its agent that it is ready."""
         try:
-            self.address = agent.heard_when(lambda said: said.capacity > 0, within).address
+            said = agent.heard_when(lambda said: said.capacity > 0, within)
+            self.address, self.rest = said.address, said.microserving_rest
             self.agent = agent
         except queue.Empty:
             raise AssertionError(f"the replica is not ready:\n{self.log()[-4000:]}") from None
@@ -142,6 +145,14 @@ def inference_stub(address: str) -> Iterator[inference_pb2_grpc.InferenceStub]:
     options = [("grpc.use_local_subchannel_pool", 1)]
     with grpc.insecure_channel(address, options) as channel:
         yield inference_pb2_grpc.InferenceStub(channel)  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def microserving_stub(address: str) -> Iterator[Any]:
+    """A client of its MicroServing service, on a connection of its own."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(address, options) as channel:
+        yield microserving_pb2_grpc.MicroServingStub(channel)  # type: ignore[no-untyped-call]
 
 
 def chat_request(text: str, request_id: str = "t1", **fields: Any) -> inference_pb2.CallRequest:
