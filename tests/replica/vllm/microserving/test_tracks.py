@@ -46,13 +46,13 @@ class _Steps:
         return self.tracks.step(scheduled, manager)
 
 
-def test_what_was_cached_goes_at_once_and_the_rest_as_it_is_computed() -> None:
+def test_what_was_found_goes_with_what_is_computed_since_the_same_step_may_compute_it() -> None:
     steps = _Steps()
     steps.tracks.allocated(_request())
     (send,) = steps.step(20, 15, new=True).sends
-    assert (send.ready, send.computed, send.last) == ([(101, 0)], [(102, 1)], False)
+    assert (send.blocks, send.last) == ([(101, 0), (102, 1)], False)
     (send,) = steps.step(35, 6).sends
-    assert (send.ready, send.computed, send.last) == ([], [(103, 2)], True)
+    assert (send.blocks, send.last) == ([(103, 2)], True)
     assert steps.step(41, 1).sends == []
 
 
@@ -63,7 +63,7 @@ def test_what_was_preempted_is_sent_again() -> None:
     orders = steps.step(0, 0, preempted=True)
     assert (orders.preempted, orders.sends) == (["r"], [])
     (send,) = steps.step(20, 21, new=True).sends
-    assert (send.ready, send.computed, send.last) == ([(101, 0)], [(102, 1), (103, 2)], True)
+    assert (send.blocks, send.last) == ([(101, 0), (102, 1), (103, 2)], True)
 
 
 def test_blocks_stay_until_they_are_sent_and_what_is_given_up_is_dropped() -> None:

@@ -53,7 +53,7 @@ def workers(request: pytest.FixtureRequest) -> Iterator[tuple[_Worker, _Worker]]
 
 def _orders(to: _Worker, computed: list[tuple[int, int]], *, last: bool) -> StepOrders:
     where = target(to.port, 3)
-    return StepOrders([StepSend("r", where, [(0, 0)], computed, last)])
+    return StepOrders([StepSend("r", where, [(0, 0), *computed], last)])
 
 
 def test_what_steps_compute_arrives_and_the_blocks_are_let_go(
@@ -63,7 +63,7 @@ def test_what_steps_compute_arrives_and_the_blocks_are_let_go(
     receiver.link.send(order([5, 1, 2]))
     assert sender.step(_orders(receiver, [(1, 1)], last=False)) == set()
     where = target(receiver.port, 3)
-    sender.step(StepOrders([StepSend("r", where, [], [(2, 2)], last=True)]))
+    sender.step(StepOrders([StepSend("r", where, [(2, 2)], last=True)]))
     assert receiver.heard.next("finished") == {"finished": "lease"}
     assert sender.heard.next("sent")["error"] == ""
     assert sender.step(StepOrders(ended=["r"])) == {"r"}
@@ -100,6 +100,20 @@ def test_a_step_is_begun_once(workers: tuple[_Worker, _Worker]) -> None:
     sender.half.before_step(orders)
     sender.step(orders)
     assert sender.heard.next("sent")["bytes"] == 2 * 3 * 64
+
+
+def test_nothing_is_sent_before_its_step_is_computed(workers: tuple[_Worker, _Worker]) -> None:
+    """Another request of the same step may compute a block that this one has found."""
+    sender, receiver = workers
+    receiver.link.send(order([5, 1, 2]))
+    orders = _orders(receiver, [(1, 1), (2, 2)], last=True)
+    sender.half.before_step(orders)
+    for layer in sender.layers.values():
+        layer[0] += 1
+    sender.step(orders)
+    assert receiver.heard.next("finished") == {"finished": "lease"}
+    for name in _NAMES:
+        assert torch.equal(receiver.layers[name][5], sender.layers[name][0])
 
 
 def test_only_who_knows_the_secret_gives_a_worker_orders(

@@ -30,13 +30,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class StepSend:
-    """What of a request can be sent with this step: blocks here, and their places in the lease.
-    `ready`: computed before; `computed`: by this step. `last`: there will be no more."""
+    """What of a request can be sent once this step is computed: blocks here, and their places in
+    the lease. Also those that were found: another request of this same step may compute them.
+    `last`: there will be no more."""
 
     request_id: str
     target: Target
-    ready: list[tuple[int, int]]
-    computed: list[tuple[int, int]]
+    blocks: list[tuple[int, int]]
     last: bool
 
 

@@ -125,16 +125,11 @@ class Tracks:
         self, request_id: str, track: _Track, before: int, tokens: int, blocks: list[int]
     ) -> StepSend:
         target = track.target
-        ready = min(before // self._block_size, target.end)
         computed = min((before + tokens) // self._block_size, target.end)
-
-        def pairs(begin: int, end: int) -> list[tuple[int, int]]:
-            return [(blocks[at], at - target.first) for at in range(begin, end)]
-
-        early, late = pairs(track.next, ready), pairs(max(track.next, ready), computed)
+        pairs = [(blocks[at], at - target.first) for at in range(track.next, computed)]
         track.next = max(track.next, computed)
         track.begun, track.done = True, track.next >= target.end
-        return StepSend(request_id, target, early, late, track.done)
+        return StepSend(request_id, target, pairs, track.done)
 
     def finished(self, request: Any) -> bool:
         """A request has ended; whether its blocks have to stay until the workers have sent them."""

@@ -77,12 +77,9 @@ class Working:
     def _job(self, send: StepSend) -> None:
         assert self._memory
         assert self._control
-        job = self._jobs.get(send.request_id)
-        if job is None:
+        if send.request_id not in self._jobs:
             args = (self._memory, send.target, self._rank, self._control.send, self._exposed)
-            job = self._jobs[send.request_id] = SendJob(*args)
-        for layer in range(len(self._memory.layers)):
-            job.add(layer, send.ready)
+            self._jobs[send.request_id] = SendJob(*args)
 
     def layer_done(self, orders: StepOrders, name: str) -> None:
         """A layer of this step is computed, or will be by what the device does next."""
@@ -110,7 +107,7 @@ class Working:
             event.record()
         for send in orders.sends:
             if job := self._jobs.get(send.request_id):
-                job.add(layer, send.computed, event)
+                job.add(layer, send.blocks, event)
 
     def ended(self) -> set[str]:
         """Requests whose blocks nobody needs any more; each is told once."""
