@@ -33,6 +33,8 @@ def _all_blocks_are_free_again(movers: Movers) -> Iterator[None]:
     """Before and after."""
     prompt = movers.sender.tokenized("Hello").prompt
     ends = (movers.sender, movers.receiver)
+    for end in ends:
+        end.idle()
     before = [_free(end, prompt) for end in ends]
     yield
     for end in ends:
