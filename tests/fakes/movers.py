@@ -87,8 +87,12 @@ class Mover:
         return list(self.kv.StartGenerate(asked, timeout=30))
 
     def idle(self) -> inference_pb2.Load:
-        """Its load, once nothing is leased and nothing moves."""
-        return load_when(self.calls, lambda load: not load.leased_blocks and not load.transfers)
+        """Its load, once nothing is leased, moves or runs."""
+        return load_when(self.calls, _is_idle)
+
+
+def _is_idle(load: inference_pb2.Load) -> bool:
+    return not (load.leased_blocks or load.transfers or load.kv_blocks_used)
 
 
 def sending(prompt: pb.Prompt, to: pb.PrepRecvReply) -> pb.RemoteSendRequest:
