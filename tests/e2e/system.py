@@ -164,7 +164,8 @@ class System:
                     continue
                 line = " ".join(process.cmdline())
                 # A router program's process has an environment of its own.
-                if process.environ().get(MARK) != self.run_id and f"{self.data}/" not in line:
+                is_ours = process.environ().get(MARK) == self.run_id
+                if not is_ours and f"control.router --announce {self.data}/" not in line:
                     continue
             except psutil.Error:
                 continue
