@@ -39,7 +39,7 @@ FOREIGN = {
     r"grpcpp/|grpc/|\.grpc\.pb\.h": {"upstream", "control_plane"},
     r"(?<!grpc)\.pb\.h": {"upstream", "control_plane", "proxy", "http"},
     r"nghttp2": {"upstream"},
-    r"simdjson": {"openai"},
+    r"simdjson": {"openai", "control_plane"},
     r"^zlib\.h": {"http"},
     r"openssl/(?!sha|evp|crypto\.h)": {"tls"},
 }

@@ -1,7 +1,6 @@
 #include "control_plane/program_directory.h"
 
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <set>
@@ -16,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = 64UL * 1024;
 constexpr std::size_t kLongestWord = 256;
-constexpr int kMostDigests = 256;
+constexpr std::size_t kMostDigests = 256;
 constexpr std::string_view kLoopback = "127.0.0.1:";
 
 // A uid is a file's name here.
@@ -40,27 +39,25 @@ bool ProgramSeat::runs(std::string_view digest) const {
 }
 
 std::unique_ptr<ProgramSeat> read_seat(std::string_view text) {
-  google::protobuf::Struct read;
-  if (!google::protobuf::util::JsonStringToMessage({text.data(), text.size()}, &read).ok()) {
-    return nullptr;
-  }
-  const auto& fields = read.fields();
-  const auto text_of = [&fields](const char* key) {
-    const auto found = fields.find(key);
-    return found == fields.end() ? std::string() : found->second.string_value();
+  simdjson::dom::parser parser;
+  simdjson::dom::object read;
+  if (parser.parse(text.data(), text.size()).get(read) != simdjson::SUCCESS) return nullptr;
+  const auto text_of = [&read](std::string_view key) {
+    std::string_view found;
+    return read[key].get(found) == simdjson::SUCCESS ? std::string(found) : std::string();
   };
   auto seat = std::make_unique<ProgramSeat>();
   seat->address = text_of("address");
   seat->token = text_of("token");
   if (!is_word(seat->address) || !seat->address.starts_with(kLoopback)) return nullptr;
   if (!is_word(seat->token)) return nullptr;
-  const auto digests = fields.find("digests");
-  if (digests == fields.end()) return nullptr;
-  const auto& told = digests->second.list_value();
-  if (told.values_size() > kMostDigests) return nullptr;
-  for (const auto& one : told.values()) {
-    if (!is_word(one.string_value())) return nullptr;
-    seat->digests.push_back(one.string_value());
+  simdjson::dom::array digests;
+  if (read["digests"].get(digests) != simdjson::SUCCESS) return nullptr;
+  if (digests.size() > kMostDigests) return nullptr;
+  for (const simdjson::dom::element one : digests) {
+    std::string_view digest;
+    if (one.get(digest) != simdjson::SUCCESS || !is_word(digest)) return nullptr;
+    seat->digests.emplace_back(digest);
   }
   return seat;
 }
