@@ -140,18 +140,18 @@ class SessionTest : public testing::Test {
   Shadows kept_{config_, "instance"};
   Programs programs_{"", log_.log()};
   proxy::ProgramLinks links_{clock_, programs_.directory, upstream_, {}};
-  const proxy::ThreadParts parts_{{clock_, log_.log(), config_, metrics_, state_, suspects_,
-                                   routes_.table(), routes_.dispatchers(), tenants_, usage_,
-                                   bodies_, answers_, aside_, kept_.book, kept_.kept, kept_.client,
-                                   programs_.book, programs_.directory},
-                                  shard_,
-                                  timers_,
-                                  parser_,
-                                  routes_.routes(),
-                                  routes_.dispatch(),
-                                  upstream_,
-                                  loop_.io().get_executor(),
-                                  links_};
+  const proxy::ThreadParts parts_{
+      {clock_, log_.log(), config_, metrics_, state_, suspects_, routes_.table(),
+       routes_.dispatchers(), tenants_, usage_, bodies_, answers_, aside_, kept_.book, kept_.kept,
+       kept_.client, programs_.book, programs_.directory},
+      shard_,
+      timers_,
+      parser_,
+      routes_.routes(),
+      routes_.dispatch(),
+      upstream_,
+      loop_.io().get_executor(),
+      links_};
   proxy::ShadowCopies shadows_{parts_};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{parts_, shadows_};
