@@ -73,9 +73,9 @@ def test_what_it_uses_and_takes_is_read(text: str, facts: ProgramFacts) -> None:
         (route_with("request, engines, stats, *, share"), "parameter share has no number"),
         (route_with("request, engines, stats, *, share=[1]"), "parameter share has no number"),
         (route_with("request, engines, stats, *, share=len('x')"), "share has no number"),
-        (f'USES = {{"fly"}}\n{BARE}', "USES is to be, once, a set of the names commit"),
-        (f"USES = names()\n{BARE}", "USES is to be, once"),
-        (f'USES = {{"tokenize"}}\nUSES = {{"lookup"}}\n{BARE}', "USES is to be, once"),
+        (f'USES = {{"fly"}}\n{BARE}', "has to say USES once, as a set of the names commit"),
+        (f"USES = names()\n{BARE}", "has to say USES once"),
+        (f'USES = {{"tokenize"}}\nUSES = {{"lookup"}}\n{BARE}', "has to say USES once"),
         (f"# {'x' * MOST_BYTES}\n{BARE}", "262,144 at most"),
     ],
 )

@@ -141,7 +141,7 @@ def _uses(body: list[ast.stmt]) -> tuple[str, ...]:
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         named = None
     if not isinstance(named, set | tuple | list) or not all(each in VERBS for each in named):
-        raise _wrong(f"its USES is to be, once, a set of the names {', '.join(VERBS)}")
+        raise _wrong(f"has to say USES once, as a set of the names {', '.join(VERBS)}")
     return tuple(sorted({str(each) for each in named}))
 
 
