@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.control.state.fleet.replica import NodeId, NodeState, ReplicaState
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
-from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.routing.limits import CanaryWeight, Limits, SelectionPolicy, Sharing
 from penstock.control.state.routing.program_setting import Program
 from penstock.control.store.store import Key
 from tests.control.cluster_laws import Laws, serving_cluster
@@ -33,7 +33,7 @@ def unchanged(cluster: SimulatedCluster, steps: int = 60) -> None:
 LIMITS = Limits(1, 2, 3, 4, 5, 0.5, 6, 7, 8, 9)
 SHARINGS = (
     *(Sharing(policy, program=Program(name="mine")) for policy in SelectionPolicy),
-    Sharing(canary=(Canary("elsewhere", 100),)),
+    Sharing(canary=(CanaryWeight("elsewhere", 100),)),
 )
 
 

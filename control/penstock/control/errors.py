@@ -45,6 +45,7 @@ class Code(StrEnum):
     UNKNOWN_ADAPTER = "unknown-adapter", 404, "no adapter version of this name is registered"
     UNKNOWN_ALIAS = "unknown-alias", 404, "the deployment has no alias of this name"
     UNKNOWN_SHADOW = "unknown-shadow", 404, "no shadow has this name"
+    UNKNOWN_CANARY = "unknown-canary", 404, "no canary has this name"
     UNKNOWN_ENGINE = "unknown-engine", 404, "no engine has this name or id"
     UNKNOWN_RECORDING = "unknown-recording", 404, "no recording has this name"
 
@@ -52,6 +53,9 @@ class Code(StrEnum):
     DEPLOYMENT_EXISTS = "deployment-exists", 409, "a deployment of this name exists"
     TENANT_EXISTS = "tenant-exists", 409, "a tenant of this id exists"
     SHADOW_EXISTS = "shadow-exists", 409, "a shadow of this name exists"
+    CANARY_EXISTS = "canary-exists", 409, "a canary of this name has not ended"
+    CANARY_OWNS = "canary-owns", 409, "a canary that has not ended moves it: abort that first"
+    NO_EVIDENCE = "no-evidence", 409, "the policy asks for evidence, and there is none that passed"
     RECORDING_EXISTS = "recording-exists", 409, "a recording of this name exists"
     ADAPTER_TAKEN = "adapter-taken", 409, "the `name@version` means other bytes, or did once"
     ADAPTER_IN_USE = "adapter-in-use", 409, "an alias names the adapter version"

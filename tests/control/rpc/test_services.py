@@ -42,7 +42,7 @@ from penstock.control.state.rollout.deployment import created
 from penstock.control.state.rollout.template import Template, template_digest
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import (
-    Canary,
+    CanaryWeight,
     Limits,
     SelectionPolicy,
     SessionAffinity,
@@ -60,7 +60,7 @@ from tests.fakes.control_values import MINI, NOON, PATIENCE, UID, node, spec
 
 LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9)
 SHIPPED = Path("replica/penstock/replica/default_model/weights/adapters/pirate")
-SHARING = Sharing(SelectionPolicy.SESSION, (Canary("next", 50),), SessionAffinity.REVISION)
+SHARING = Sharing(SelectionPolicy.SESSION, (CanaryWeight("next", 50),), SessionAffinity.REVISION)
 
 
 class NoPinger:

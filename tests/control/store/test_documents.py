@@ -15,7 +15,7 @@ from penstock.control.state.fleet.replica import FailedAdapter
 from penstock.control.state.rollout.deployment import changed
 from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.degrading import degrading
-from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.routing.limits import CanaryWeight, Limits, SelectionPolicy, Sharing
 from penstock.control.state.routing.program import digest_of
 from penstock.control.state.routing.program_setting import Program, Roles
 from penstock.control.state.tenancy.spend import Budgets
@@ -77,7 +77,7 @@ def test_what_a_deployment_says_is_read_as_it_was_written() -> None:
     wanted = replace(
         spec(),
         limits=Limits(max_queued=0),
-        sharing=Sharing(SelectionPolicy.SESSION, (Canary("b", 9),)),
+        sharing=Sharing(SelectionPolicy.SESSION, (CanaryWeight("b", 9),)),
         degrading=degrading({"default": ["fallback:b"], "budget": []}, "trim"),
         budgets=Budgets(0.25, 2**40),
     )

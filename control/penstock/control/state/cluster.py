@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from penstock.control.errors import Code, NotFound
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.applied import Applied
+from penstock.control.state.canary.canary import Canaries
 from penstock.control.state.fleet.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.recording.recordings import Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, DeploymentName
@@ -115,6 +116,7 @@ class ClusterView:
     adapters: AdapterRegistry = field(default_factory=AdapterRegistry)
     spending: Spending = field(default_factory=Spending)
     shadows: Shadows = field(default_factory=Shadows)
+    canaries: Canaries = field(default_factory=Canaries)
     recordings: Recordings = field(default_factory=Recordings)
     applied: Mapping[str, Applied] = field(default_factory=dict)  # by their keys
     published: Published = field(default_factory=Published)

@@ -16,7 +16,7 @@ from penstock.control.state.rollout.deployment import (
 )
 from penstock.control.state.rollout.template import Template, template_digest
 from penstock.control.state.routing.degrading import degrading
-from penstock.control.state.routing.limits import Canary, Limits, SelectionPolicy, Sharing
+from penstock.control.state.routing.limits import CanaryWeight, Limits, SelectionPolicy, Sharing
 from penstock.control.state.tenancy.spend import Budgets
 from tests.fakes.control_values import NOON, SECOND, UID, spec
 
@@ -74,7 +74,7 @@ def test_a_scaling_keeps_the_replicas_template() -> None:
     assert (deployment.generation, deployment.template_generation) == (2, 1)
     digest = deployment.template_digest
     limited = replace(spec(), limits=Limits(max_queued=1))
-    shared = replace(limited, sharing=Sharing(SelectionPolicy.SESSION, (Canary("next", 1),)))
+    shared = replace(limited, sharing=Sharing(SelectionPolicy.SESSION, (CanaryWeight("next", 1),)))
     degraded = replace(shared, degrading=degrading(["fallback:next"], "trim"))
     for generation, each in (
         (3, limited),
@@ -90,7 +90,7 @@ def test_a_scaling_keeps_the_replicas_template() -> None:
 def test_a_canary_names_another_deployment() -> None:
     for name, words in (("mini", "itself"), ("No Name", "name is 'No Name'")):
         with pytest.raises(InvalidSpec, match=words):
-            replace(spec(), sharing=Sharing(canary=(Canary(name, 1),)))
+            replace(spec(), sharing=Sharing(canary=(CanaryWeight(name, 1),)))
 
 
 def test_another_model_takes_new_replicas_and_forgets_old_trouble() -> None:

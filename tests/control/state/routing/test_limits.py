@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from penstock.control.errors import InvalidSpec
-from penstock.control.state.routing.limits import Canary, Limits, Sharing, selection_policy
+from penstock.control.state.routing.limits import CanaryWeight, Limits, Sharing, selection_policy
 
 
 def test_who_says_nothing_has_a_queue_of_a_hundred_for_half_a_minute() -> None:
@@ -33,19 +33,19 @@ def test_a_share_of_kv_is_one_at_most(share: float) -> None:
 @pytest.mark.parametrize(
     ("canary", "words"),
     [
-        ((Canary("a", -1),), "'a' has permille -1"),
-        ((Canary("a", 1001),), "'a' has permille 1001"),
-        ((Canary("a", 1), Canary("a", 2)), "names 'a' twice"),
-        ((Canary("a", 600), Canary("b", 401)), "are 1001 permille"),
+        ((CanaryWeight("a", -1),), "'a' has permille -1"),
+        ((CanaryWeight("a", 1001),), "'a' has permille 1001"),
+        ((CanaryWeight("a", 1), CanaryWeight("a", 2)), "names 'a' twice"),
+        ((CanaryWeight("a", 600), CanaryWeight("b", 401)), "are 1001 permille"),
     ],
 )
-def test_shares_that_cannot_be_are_refused(canary: tuple[Canary, ...], words: str) -> None:
+def test_shares_that_cannot_be_are_refused(canary: tuple[CanaryWeight, ...], words: str) -> None:
     with pytest.raises(InvalidSpec, match=words):
         Sharing(canary=canary)
 
 
 def test_all_requests_may_go_to_canaries() -> None:
-    assert Sharing(canary=(Canary("a", 600), Canary("b", 400))).canary
+    assert Sharing(canary=(CanaryWeight("a", 600), CanaryWeight("b", 400))).canary
 
 
 def test_a_policy_that_does_not_exist_is_named_beside_those_that_do() -> None:

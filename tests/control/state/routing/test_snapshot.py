@@ -25,7 +25,7 @@ from penstock.control.state.fleet.replica import (
 from penstock.control.state.rollout.deployment import Deployment, changed, created
 from penstock.control.state.rollout.template import Template
 from penstock.control.state.routing.degrading import degrading
-from penstock.control.state.routing.limits import Canary, Limits, Sharing
+from penstock.control.state.routing.limits import CanaryWeight, Limits, Sharing
 from penstock.control.state.routing.snapshot import LostAccelerators, MadeRoutes, routes_of
 from penstock.control.state.tenancy.prices import Prices
 from penstock.control.state.tenancy.spend import Budgets, Spending
@@ -156,11 +156,11 @@ def test_a_deployment_serves_what_any_of_its_replicas_serves() -> None:
 
 
 def test_a_canary_is_told_of_while_there_is_a_deployment_of_its_name() -> None:
-    sharing = Sharing(canary=(Canary("next", 50), Canary("gone", 10)))
+    sharing = Sharing(canary=(CanaryWeight("next", 50), CanaryWeight("gone", 10)))
     view = ClusterView().with_deployment(created(replace(spec(), sharing=sharing), NOON, uid=UID))
     view = view.with_deployment(created(spec(name="next"), NOON, uid="u2"))
     mini, _ = routes_of(view).deployments
-    assert mini.sharing.canary == (Canary("next", 50),)
+    assert mini.sharing.canary == (CanaryWeight("next", 50),)
 
 
 CLOUD = Template("openai", "gpt", (("api_key_env", "KEY"), ("tools", "false")))
@@ -203,7 +203,7 @@ def test_a_budget_is_told_with_the_moment_at_which_it_begins_anew() -> None:
 
 
 def canaried(permille: int) -> Deployment:
-    sharing = Sharing(canary=(Canary("next", permille),))
+    sharing = Sharing(canary=(CanaryWeight("next", permille),))
     return created(replace(spec(), sharing=sharing), NOON, uid=UID)
 
 

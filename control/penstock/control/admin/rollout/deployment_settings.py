@@ -23,7 +23,7 @@ from penstock.control.declared.fields import flat, grouped
 from penstock.control.state.rollout.deployment import DeploymentSpec
 from penstock.control.state.rollout.update import RolloutSettings, Update
 from penstock.control.state.routing.degrading import MOST_RUNGS, Degrading, by_reason
-from penstock.control.state.routing.limits import Canary, Limits, Sharing
+from penstock.control.state.routing.limits import CanaryWeight, Limits, Sharing
 from penstock.control.state.routing.program import MOST_BYTES
 from penstock.control.state.routing.program_setting import Roles
 from penstock.control.state.tenancy.prices import Prices
@@ -51,7 +51,7 @@ SETTINGS = (Limits, Sharing, Degrading, Budgets, Prices, RolloutSettings)
 Rungs = Annotated[list[Text], Field(max_length=MOST_RUNGS)]
 
 
-@derived(Canary)
+@derived(CanaryWeight)
 class CanaryModel(Derived):
     """A share of the requests that goes to another deployment."""
 

@@ -77,7 +77,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Canary:
+class CanaryWeight:
     """Another deployment that a share of the requests goes to."""
 
     deployment: str = field(
@@ -113,7 +113,7 @@ class Sharing:
         name="selection_policy",
         form=Form(str, selection_policy),
     )
-    canary: tuple[Canary, ...] = setting(
+    canary: tuple[CanaryWeight, ...] = setting(
         "shares of the requests that go to other deployments; 1000 permille at most",
         (),
         shape="NAME:PERMILLE,...",

@@ -1,0 +1,187 @@
+"""A canary: what it is, the states that it goes through, and all that there are. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from penstock.control.declared.fields import said
+from penstock.control.errors import Code, NotFound, PenstockError
+from penstock.control.state.canary.counts import Counts, Reading, summed
+from penstock.control.state.canary.spec import CanarySpec, Step, Target
+
+MOST_CANARIES: Final = 100
+
+
+class CanaryState(StrEnum):
+    """A canary in one word."""
+
+    WAITING = "waiting"  # for a new revision of its target, which will be the candidate
+    RUNNING = "running"  # a share goes to the candidate, and is judged
+    HELD = "held"  # likewise, and something is missing for the next step: `why`
+    PAUSED = "paused"  # an operator keeps it at its step; a guard still rolls it back
+    PROMOTED = "promoted"  # everybody has the candidate, for good
+    ROLLED_BACK = "rolled_back"  # by itself; nobody has the candidate
+    ABORTED = "aborted"  # by an operator; nobody has the candidate
+
+
+ENDED: Final = frozenset({CanaryState.PROMOTED, CanaryState.ROLLED_BACK, CanaryState.ABORTED})
+ACTIVE: Final = frozenset({CanaryState.RUNNING, CanaryState.HELD, CanaryState.PAUSED})
+
+_GOES_ON: Final = ENDED | ACTIVE
+NEXT_STATES: Final[Mapping[CanaryState, frozenset[CanaryState]]] = MappingProxyType(
+    {
+        CanaryState.WAITING: frozenset({CanaryState.RUNNING}),
+        CanaryState.RUNNING: _GOES_ON,
+        CanaryState.HELD: _GOES_ON,
+        CanaryState.PAUSED: _GOES_ON - {CanaryState.HELD},
+        CanaryState.PROMOTED: frozenset({CanaryState.RUNNING}),  # of the next revision, see `uid`
+        CanaryState.ROLLED_BACK: frozenset({CanaryState.RUNNING}),
+        CanaryState.ABORTED: frozenset({CanaryState.RUNNING}),
+    }
+)
+"""Only a canary of revisions runs again once it has ended, under another uid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Above which bin a session is slow, for one time guard: fixed once for a step, so that what is
+    counted beyond it can be judged at any moment."""
+
+    guard: str  # "ttft_p50", "total_p90", ...
+    bin: int
+
+
+@dataclass(frozen=True, slots=True)
+class PassedStep:
+    """A step that was judged good enough, with the figures."""
+
+    step: int
+    permille: int
+    at: datetime
+    figures: tuple[tuple[str, str], ...]  # by guard, as people read them
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """A spec with its run."""
+
+    spec: CanarySpec = field(metadata=said(inner=True))
+    uid: str  # hex; of this run: another one counts anew
+    created_at: datetime
+    by: str = ""  # a token's name
+    reason: str = ""  # in their words
+    state: CanaryState = CanaryState.RUNNING
+    why: str = ""  # a sentence: what is missing, or why it ended
+    step: int = 1  # of spec.steps, from 1
+    weighted: bool = False  # the step's share is in the routes: its replicas were ready
+    routed_at: datetime | None = None  # when every gateway had the share; None: not yet
+    promoting: bool = False  # all steps are passed: the candidate takes the target's place
+    stable: str = ""  # the other arm: deployment, "name@version", or "revision N"
+    candidate: str = ""  # likewise
+    revision: int = (
+        0  # of the target: the candidate's where revisions are judged, else the one that
+    )
+    # the promotion made; 0: none
+    candidate_digest: str = ""  # of the revision's template; empty: not of a revision
+    passed: tuple[PassedStep, ...] = ()
+    ended_at: datetime | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its arms are told apart."""
+        return self.state in ACTIVE
+
+    @property
+    def target(self) -> Target:
+        """Whose clients are shared."""
+        return self.spec.target
+
+    @property
+    def now(self) -> Step:
+        """The step that it is at."""
+        return self.spec.steps[self.step - 1]
+
+    @property
+    def permille(self) -> int:
+        """The share that routes are to give the candidate."""
+        if not self.is_active:
+            return 0
+        if self.weighted:
+            return self.now.permille
+        return self.spec.steps[self.step - 2].permille if self.step > 1 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was counted of one run's step: it is stored, so that a head that is killed goes on."""
+
+    uid: str  # of the run
+    step: int
+    readings: tuple[Reading, ...] = ()  # one for each process of a gateway
+    edges: tuple[Edge, ...] = ()
+
+    @property
+    def counts(self) -> Counts:
+        """Of all gateways together."""
+        return summed(self.readings)
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """Part of the cluster view. Mappings are read-only."""
+
+    named: Mapping[str, Canary] = field(default_factory=dict)
+    counted: Mapping[str, Counted] = field(default_factory=dict)  # by uid of the run
+
+    def canary(self, name: str) -> Canary:
+        """The canary of this name; raises `unknown-canary`."""
+        if found := self.named.get(name):
+            return found
+        raise NotFound(
+            f"no canary {name!r}: GET /admin/v1/canaries lists them", Code.UNKNOWN_CANARY
+        )
+
+    def with_new(self, canary: Canary) -> Canaries:
+        """With one more; raises `canary-exists` and `conflict`. One that has ended makes room for
+        its namesake."""
+        known = self.named.get(canary.spec.name)
+        if known and known.state not in ENDED:
+            raise PenstockError(
+                f"canary {canary.spec.name!r} is {known.state}: abort it first", Code.CANARY_EXISTS
+            )
+        if not known and len(self.named) >= MOST_CANARIES:
+            raise PenstockError(
+                f"there are {MOST_CANARIES} canaries: delete those that nobody needs", Code.CONFLICT
+            )
+        return self.having(canary)
+
+    def having(self, canary: Canary) -> Canaries:
+        """With this one in the place of its namesake; of runs that are over no counts are kept, but
+        the last of each name."""
+        named = MappingProxyType({**self.named, canary.spec.name: canary})
+        return replace(self, named=named, counted=_kept(named, self.counted))
+
+    def having_counted(self, counted: Counted) -> Canaries:
+        """With these counts of a run."""
+        return replace(self, counted=MappingProxyType({**self.counted, counted.uid: counted}))
+
+    def counted_of(self, canary: Canary) -> Counted:
+        """What was counted of its step, or of the last one where it has ended."""
+        found = self.counted.get(canary.uid)
+        return found if found and found.step == canary.step else Counted(canary.uid, canary.step)
+
+    def without(self, name: str) -> Canaries:
+        """With one less; raises `unknown-canary`."""
+        self.canary(name)
+        named = {each: canary for each, canary in self.named.items() if each != name}
+        return replace(self, named=MappingProxyType(named), counted=_kept(named, self.counted))
+
+
+def _kept(named: Mapping[str, Canary], counted: Mapping[str, Counted]) -> Mapping[str, Counted]:
+    uids = {canary.uid for canary in named.values()}
+    return MappingProxyType({uid: each for uid, each in counted.items() if uid in uids})
