@@ -83,10 +83,7 @@ class Canary:
     promoting: bool = False  # all steps are passed: the candidate takes the target's place
     stable: str = ""  # the other arm: deployment, "name@version", or "revision N"
     candidate: str = ""  # likewise
-    revision: int = (
-        0  # of the target: the candidate's where revisions are judged, else the one that
-    )
-    # the promotion made; 0: none
+    revision: int = 0  # of the target: the candidate, or what the promotion made; 0: none
     candidate_digest: str = ""  # of the revision's template; empty: not of a revision
     passed: tuple[PassedStep, ...] = ()
     ended_at: datetime | None = None
