@@ -17,6 +17,8 @@ from penstock.adapters.version import AdapterVersion
 from penstock.control.errors import Code, InvalidInput, PenstockError
 from penstock.control.managers.cluster_store import ClusterStore, Step
 from penstock.control.state.adapters.registry import StoredEvidence
+from penstock.control.state.canary.canary import Canary
+from penstock.control.state.canary.ending import aborted
 from penstock.control.state.canary.owning import owned
 from penstock.control.state.cluster import ClusterView, Gateway
 from penstock.control.state.fleet.replica import Node
@@ -28,7 +30,7 @@ from penstock.control.state.shadow.shadows import Shadow
 from penstock.control.state.tenancy.tenants import Access, ApiKey, Tenant
 from penstock.control.state.tenancy.tokens import Role, Token
 from penstock.control.store.adapters.documents import from_alias, from_policy, from_version
-from penstock.control.store.documents import RECORDINGS, SHADOWS
+from penstock.control.store.documents import RECORDINGS, SHADOWS, from_canary
 from penstock.control.store.store import Author, Change, Document
 
 _DIGITS: Final = 32
@@ -39,6 +41,7 @@ _SAYS: Final[Mapping[type, Callable[[Any], Document]]] = {
     AdapterVersion: from_version,
     Alias: from_alias,
     ApiKey: lambda key: {"id": key.id},
+    Canary: from_canary,
     Gateway: lambda gateway: {"id": gateway.id, "pid": gateway.pid},
     Node: lambda node: {"id": node.id, "draining": node.draining},
     PromotionPolicy: from_policy,
@@ -115,8 +118,9 @@ class Write:
                 return new
             if not self.abort_canary:
                 raise PenstockError("; ".join(map(str, taken)), Code.CANARY_OWNS)
-            for canary in {each.canary.spec.name: each.canary for each in taken}.values():
-                view = aborted(view, canary, self.origin, cluster.now())
+            for each in taken:
+                why = f"{self.who} changed {each.name}"
+                view = aborted(view, each.canary.spec.name, why, cluster.now())
             return step(view)
 
         return freed

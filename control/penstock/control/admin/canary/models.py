@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 
 from pydantic import BaseModel, Field
@@ -58,6 +57,7 @@ class ArmModel(Shown):
         description="requests that broke at the candidate before their first event, and that the"
         " stable arm answered"
     )
+    saved_sessions: int = Field(description="that had any of these")
     refused: int = Field(description="requests that both arms refused (4xx): nobody's failure")
 
     @classmethod
@@ -150,9 +150,9 @@ class CanaryStatusModel(CanaryModel):
 
     arms: ArmsModel
     findings: list[FindingModel] = Field(description="of the guards that have anything to judge")
-    missing: list[str] = Field(description="before the next step; empty: nothing")
-    silent_gateways: list[str] = Field(
-        description="that serve and do not tell what they count: it holds until they do"
+    missing: list[str] = Field(description="before it goes on; empty: nothing")
+    silent: list[str] = Field(
+        description="gateways of which nothing is known: it holds until they are heard"
     )
     replicas_ready: int = Field(description="of the candidate")
     replicas_wanted: int = Field(description="before this step's share is given")
@@ -170,32 +170,13 @@ class CanaryStatusModel(CanaryModel):
                 candidate=ArmModel.of(canary.candidate, counts.candidate),
             ),
             findings=[FindingModel.drawn(each) for each in account.findings],
-            missing=list(_missing(account)),
-            silent_gateways=list(account.silent),
+            missing=list(account.missing),
+            silent=list(account.silent),
             replicas_ready=account.replicas_ready,
             replicas_wanted=account.replicas_wanted,
             shadow_verdict=_verdict(canary, shadows),
             passed=[PassedStepModel.of(each) for each in canary.passed],
         )
-
-
-def _missing(account: Account) -> Iterator[str]:
-    """What is to be seen, in the order in which it comes."""
-    canary = account.canary
-    if not canary.is_active:
-        return
-    if (ready := account.replicas_ready) < (wanted := account.replicas_wanted):
-        yield f"replicas of the candidate: {ready} of {wanted} are ready"
-    if account.silent:
-        yield f"what these gateways count: {', '.join(account.silent)}"
-    needed = canary.now.min_sessions
-    for name, arm in ((canary.stable, account.counts.stable),
-                      (canary.candidate, account.counts.candidate)):  # fmt: skip
-        if arm.sessions < needed:
-            yield f"sessions of {name}: {arm.sessions:,} of {needed:,}"
-    for found in account.findings:
-        if found.verdict is Verdict.UNDECIDED:
-            yield f"{found.guard}: {found.missing}"
 
 
 def _verdict(canary: Canary, shadows: Shadows) -> str:

@@ -44,7 +44,7 @@ def _life(was: Canary | None, now: Canary) -> Iterator[Told]:
 
 def _steps(was: Canary, now: Canary) -> Iterator[Told]:
     for passed in now.passed[len(was.passed) :]:
-        figures = "; ".join(f"{guard} {said}" for guard, said in passed.figures)
+        figures = "; ".join(said for _, said in passed.figures)
         words = f"passed {_share(passed.permille)} of the sessions: {figures or 'nothing to judge'}"
         yield Reason.CANARY_ADVANCED, words
 
