@@ -12,7 +12,7 @@ from penstock.control.admin.fields import one_of
 from penstock.control.managers.canary.canaries import Account
 from penstock.control.state.canary.canary import Canary, CanaryState, PassedStep
 from penstock.control.state.canary.counts import ArmCounts, Bins
-from penstock.control.state.canary.guards import GUARDS, Verdict
+from penstock.control.state.canary.guards import Verdict
 from penstock.control.state.canary.times import quantile_us
 from penstock.control.state.shadow.shadows import Shadows
 
@@ -84,7 +84,7 @@ class ArmsModel(BaseModel):
 class FindingModel(Shown):
     """One guard, with the figures that its verdict was made from."""
 
-    guard: str = one_of(*GUARDS)
+    guard: str = Field(description="errors, finish, or a time and where: ttft_p50, total_p90")
     verdict: str = one_of(*Verdict)
     stable: float = Field(description="share of that arm's sessions")
     candidate: float
