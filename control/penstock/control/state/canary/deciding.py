@@ -39,6 +39,19 @@ def decided(canary: Canary, counted: Counted, found: Sequence[Finding], facts: F
     return _going_on(canary, counted.counts, found, facts)
 
 
+def missing(
+    canary: Canary, counted: Counted, found: Sequence[Finding], facts: Facts
+) -> tuple[str, ...]:
+    """What there has to be before an active one goes on, whether or not it is paused."""
+    if facts.gone:
+        return (facts.gone,)
+    if canary.promoting:
+        return (canary.why,) if canary.why else ()
+    if not canary.weighted:
+        return (_few(canary, facts),) if facts.ready < facts.wanted else ()
+    return (*_unknown(canary, facts), *_lacking(canary, counted.counts, found, facts))
+
+
 def ended(canary: Canary, state: CanaryState, why: str, now: datetime) -> Canary:
     """The canary once it is over."""
     return replace(canary, state=state, why=why, promoting=False, ended_at=now)

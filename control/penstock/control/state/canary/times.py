@@ -1,0 +1,17 @@
+"""What histograms of times come to, as people read it. Pure."""
+
+from __future__ import annotations
+
+from penstock.control.state.canary.counts import Bins, begin_us
+
+
+def quantile_us(bins: Bins, share: float) -> float:
+    """What this share of the times lies below: the middle of its bin, in microseconds; 0 where
+    nothing was counted. Bins are 9 % wide, so it is right to 5 %."""
+    wanted = share * sum(count for _, count in bins)
+    seen = 0
+    for index, count in bins:
+        seen += count
+        if seen >= wanted:
+            return begin_us(index + 1) ** 0.5 * begin_us(index) ** 0.5
+    return 0.0
