@@ -17,6 +17,7 @@ from penstock.adapters.version import AdapterVersion
 from penstock.control.errors import Code, InvalidInput, PenstockError
 from penstock.control.managers.cluster_store import ClusterStore, Step
 from penstock.control.state.adapters.registry import StoredEvidence
+from penstock.control.state.canary.canary import Canary
 from penstock.control.state.cluster import ClusterView, Gateway
 from penstock.control.state.fleet.replica import Node
 from penstock.control.state.recording.recordings import Recording
@@ -27,7 +28,7 @@ from penstock.control.state.shadow.shadows import Shadow
 from penstock.control.state.tenancy.tenants import Access, ApiKey, Tenant
 from penstock.control.state.tenancy.tokens import Role, Token
 from penstock.control.store.adapters.documents import from_alias, from_policy, from_version
-from penstock.control.store.documents import RECORDINGS, SHADOWS
+from penstock.control.store.documents import RECORDINGS, SHADOWS, from_canary
 from penstock.control.store.store import Author, Change, Document
 
 _DIGITS: Final = 32
@@ -38,6 +39,7 @@ _SAYS: Final[Mapping[type, Callable[[Any], Document]]] = {
     AdapterVersion: from_version,
     Alias: from_alias,
     ApiKey: lambda key: {"id": key.id},
+    Canary: from_canary,
     Gateway: lambda gateway: {"id": gateway.id, "pid": gateway.pid},
     Node: lambda node: {"id": node.id, "draining": node.draining},
     PromotionPolicy: from_policy,

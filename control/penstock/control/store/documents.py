@@ -15,6 +15,7 @@ from penstock.control.declared.codec import Codec
 from penstock.control.errors import PenstockError
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.applied import Applied
+from penstock.control.state.canary.canary import Canary, Counted, canaries_of
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import (
     Node,
@@ -41,7 +42,7 @@ from penstock.control.store.adapters.documents import (
     from_version,
     registry_of,
 )
-from penstock.control.store.store import PROGRAM, Change, Contents, Document, Key
+from penstock.control.store.store import CANARY_COUNTS, PROGRAM, Change, Contents, Document, Key
 from penstock.control.store.tenancy.documents import (
     KEYS,
     ONE,
@@ -55,9 +56,11 @@ from penstock.control.store.tenancy.documents import (
 
 SHADOW = "shadow"
 RECORDING = "recording"
+CANARY = "canary"
 APPLIED = "applied"
 TEMPLATES, DEPLOYMENTS = Codec(Template), Codec(Deployment)
 SHADOWS, RECORDINGS = Codec(Shadow), Codec(Recording)
+CANARIES, COUNTED = Codec(Canary), Codec(Counted)
 NODES, REPLICAS, STATUSES = Codec(NodeFacts), Codec(Replica), Codec(ReplicaStatus)
 DEPARTED, REVISIONS, RECORDS = Codec(Departed), Codec(Revision), Codec(Applied)
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, PenstockError)
@@ -82,6 +85,8 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_adapter_changes(old.adapters, new.adapters),
         *_kind_changes(SHADOW, old.shadows.named, new.shadows.named, SHADOWS.document),
         *_kind_changes(RECORDING, old.recordings.named, new.recordings.named, RECORDINGS.document),
+        *_kind_changes(CANARY, old.canaries.named, new.canaries.named, from_canary),
+        *_kind_changes(CANARY_COUNTS, old.canaries.counted, new.canaries.counted, COUNTED.document),
         *_kind_changes(APPLIED, old.applied, new.applied, RECORDS.document),
         *_kind_changes(PROGRAM, old.programs, new.programs, lambda text: {"text": text}),
     ]
@@ -144,6 +149,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         adapters=registry_of(read, broken),
         shadows=Shadows({s.spec.name: s for s in read(SHADOW, SHADOWS.value)}),
         recordings=Recordings({r.spec.name: r for r in read(RECORDING, RECORDINGS.value)}),
+        canaries=canaries_of(read(CANARY, CANARIES.value), read(CANARY_COUNTS, COUNTED.value)),
         applied={each.key: each for each in read(APPLIED, RECORDS.value)},
         programs={digest_of(text): text for text in read(PROGRAM, lambda d: str(d["text"]))},
         unreadable=tuple(unreadable),
@@ -168,6 +174,12 @@ def _kind_changes(
     for name in old:
         if name not in new:
             yield Change(Key(kind, str(name)), None)
+
+
+def from_canary(canary: Canary) -> Document:
+    """What an active one lacks is found anew each second, and is not worth a trail of its own."""
+    said = CANARIES.document(canary)
+    return said | {"why": ""} if canary.is_active else said
 
 
 def _to_deployment(document: Document) -> Deployment:

@@ -22,8 +22,10 @@ IDEMPOTENCY = "idempotency"
 
 PROGRAM = "program"
 """The kind of documents that are texts of router programs, by digest."""
-UNAUDITED = (IDEMPOTENCY, PROGRAM)
-"""What no audit trail has: a digest tells of a text."""
+CANARY_COUNTS = "canary_counts"
+"""The kind of documents that are what gateways counted of a canary, by its uid."""
+UNAUDITED = (IDEMPOTENCY, PROGRAM, CANARY_COUNTS)
+"""What no audit trail has: a digest tells of a text, and counts grow each second."""
 
 
 class Key(NamedTuple):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from penstock.control.declared.fields import said
+from penstock.control.declared.fields import Form, flat, nested, said, setting
 from penstock.control.errors import Code, NotFound, PenstockError
 from penstock.control.state.canary.counts import Counts, Reading, summed
 from penstock.control.state.canary.spec import CanarySpec, Step, Target
@@ -66,6 +66,14 @@ class PassedStep:
     figures: tuple[tuple[str, str], ...]  # by guard, as people read them
 
 
+def _timed(kind: type) -> Form:
+    """How documents have values with a time in them."""
+    return Form(
+        lambda values: [flat(each) | {"at": each.at.isoformat()} for each in values],
+        lambda documents: tuple(nested(kind, each) for each in documents),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Canary:
     """A spec with its run."""
@@ -83,12 +91,9 @@ class Canary:
     promoting: bool = False  # all steps are passed: the candidate takes the target's place
     stable: str = ""  # the other arm: deployment, "name@version", or "revision N"
     candidate: str = ""  # likewise
-    revision: int = (
-        0  # of the target: the candidate's where revisions are judged, else the one that
-    )
-    # the promotion made; 0: none
+    revision: int = 0  # of the target: the candidate, or what the promotion made; 0: none
     candidate_digest: str = ""  # of the revision's template; empty: not of a revision
-    passed: tuple[PassedStep, ...] = ()
+    passed: tuple[PassedStep, ...] = setting("", (), form=_timed(PassedStep))
     ended_at: datetime | None = None
 
     @property
@@ -107,13 +112,17 @@ class Canary:
         return self.spec.steps[self.step - 1]
 
     @property
-    def permille(self) -> int:
-        """The share that routes are to give the candidate."""
+    def shared_step(self) -> int:
+        """The step whose share is in the routes, and whose counts are judged: the one before, while
+        the replicas for the next are not ready. 0: none."""
         if not self.is_active:
             return 0
-        if self.weighted:
-            return self.now.permille
-        return self.spec.steps[self.step - 2].permille if self.step > 1 else 0
+        return self.step if self.weighted else self.step - 1
+
+    @property
+    def permille(self) -> int:
+        """The share that routes are to give the candidate."""
+        return self.spec.steps[self.shared_step - 1].permille if self.shared_step else 0
 
 
 def ended(canary: Canary, state: CanaryState, why: str, now: datetime) -> Canary:
@@ -127,7 +136,7 @@ class Counted:
 
     uid: str  # of the run
     step: int
-    readings: tuple[Reading, ...] = ()  # one for each process of a gateway
+    readings: tuple[Reading, ...] = setting("", (), form=_timed(Reading))  # of gateways' processes
     edges: tuple[Edge, ...] = ()
 
     @property
@@ -142,6 +151,9 @@ class Canaries:
 
     named: Mapping[str, Canary] = field(default_factory=dict)
     counted: Mapping[str, Counted] = field(default_factory=dict)  # by uid of the run
+    # Those that are active, by the deployment of their target and as far as routes follow from
+    # them: the same objects until that changes, whatever is counted.
+    shared: Mapping[str, tuple[Canary, ...]] = field(default_factory=dict, compare=False)
 
     def canary(self, name: str) -> Canary:
         """The canary of this name; raises `unknown-canary`."""
@@ -184,25 +196,54 @@ class Canaries:
     def having(self, canary: Canary) -> Canaries:
         """With this one in the place of its namesake; of runs that are over no counts are kept, but
         the last of each name."""
-        named = MappingProxyType({**self.named, canary.spec.name: canary})
-        return replace(self, named=named, counted=_kept(named, self.counted))
+        return self._naming({**self.named, canary.spec.name: canary})
 
     def having_counted(self, counted: Counted) -> Canaries:
         """With these counts of a run."""
         return replace(self, counted=MappingProxyType({**self.counted, counted.uid: counted}))
 
     def counted_of(self, canary: Canary) -> Counted:
-        """What was counted of its step, or of the last one where it has ended."""
-        found = self.counted.get(canary.uid)
-        return found if found and found.step == canary.step else Counted(canary.uid, canary.step)
+        """What was counted of the step that is shared, or of the last one where it has ended."""
+        found, step = self.counted.get(canary.uid), canary.shared_step
+        if found and (found.step == step or not canary.is_active):
+            return found
+        return Counted(canary.uid, step)
 
     def without(self, name: str) -> Canaries:
         """With one less; raises `unknown-canary`."""
         self.canary(name)
-        named = {each: canary for each, canary in self.named.items() if each != name}
-        return replace(self, named=MappingProxyType(named), counted=_kept(named, self.counted))
+        return self._naming({each: it for each, it in self.named.items() if each != name})
+
+    def _naming(self, named: Mapping[str, Canary]) -> Canaries:
+        return Canaries(
+            MappingProxyType(named), _kept(named, self.counted), _shared(named, self.shared)
+        )
 
 
 def _kept(named: Mapping[str, Canary], counted: Mapping[str, Counted]) -> Mapping[str, Counted]:
     uids = {canary.uid for canary in named.values()}
     return MappingProxyType({uid: each for uid, each in counted.items() if uid in uids})
+
+
+def canaries_of(canaries: Iterable[Canary], counted: Iterable[Counted]) -> Canaries:
+    """All that are stored."""
+    named = {canary.spec.name: canary for canary in canaries}
+    kept = _kept(named, {each.uid: each for each in counted})
+    return Canaries(named, kept, _shared(named, {}))
+
+
+def _shared(
+    named: Mapping[str, Canary], before: Mapping[str, tuple[Canary, ...]]
+) -> Mapping[str, tuple[Canary, ...]]:
+    found: dict[str, tuple[Canary, ...]] = {}
+    for _, canary in sorted(named.items()):
+        if canary.is_active:
+            # What says where it stands, and no more: no route follows from the rest.
+            routed = replace(
+                canary, state=CanaryState.RUNNING, why="", routed_at=None, passed=(), ended_at=None
+            )
+            name = canary.target.deployment
+            found[name] = (*found.get(name, ()), routed)
+    if found == before:
+        return before
+    return {n: before[n] if before.get(n) == each else each for n, each in found.items()}

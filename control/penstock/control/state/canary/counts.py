@@ -44,6 +44,7 @@ class ArmCounts:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     saved: int = 0
+    saved_sessions: int = 0
     refused: int = 0
 
     def plus(self, other: ArmCounts) -> ArmCounts:

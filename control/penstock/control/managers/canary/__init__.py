@@ -1,0 +1,1 @@
+"""Canaries: made and moved by operators, judged each second by themselves."""
