@@ -49,9 +49,7 @@ def canaries(view: ClusterView) -> Iterator[Metric]:
     )
 
 
-def _by_arm(
-    view: ClusterView, name: str, help: str, number: Callable[[ArmCounts], int]
-) -> Metric:
+def _by_arm(view: ClusterView, name: str, help: str, number: Callable[[ArmCounts], int]) -> Metric:
     counted = {
         canary: view.canaries.counted_of(each).counts
         for canary, each in view.canaries.named.items()

@@ -144,9 +144,7 @@ class DeploymentsApi:
         view = await write.apply(self._cluster, step, f"put deployment {name}")
         return await self._told(view, name, write, made_at)
 
-    async def scale_deployment(
-        self, name: str, body: ScaleModel, write: Scales
-    ) -> DeploymentModel:
+    async def scale_deployment(self, name: str, body: ScaleModel, write: Scales) -> DeploymentModel:
         """Changes only the number of replicas."""
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:

@@ -74,7 +74,12 @@ def split(
 
     Example: penstock alias split mini:pirate pirate@1=90 pirate@2=10
     """
-    _put(head, name, {"split": _weights(weights), **_given(preload, pinned)}, abort_canary=abort_canary)
+    _put(
+        head,
+        name,
+        {"split": _weights(weights), **_given(preload, pinned)},
+        abort_canary=abort_canary,
+    )
 
 
 @verb(alias, "undo")
@@ -110,9 +115,7 @@ def list_aliases(head: Head) -> None:
 
 
 @verb(alias, "delete")
-def delete(
-    head: Head, name: Alias, yes: Yes = False, abort_canary: AbortCanary = False
-) -> None:
+def delete(head: Head, name: Alias, yes: Yes = False, abort_canary: AbortCanary = False) -> None:
     """Have nobody say an alias any more; the versions that it named stay.
 
     At a terminal it asks first; elsewhere it takes --yes.

@@ -173,9 +173,7 @@ def where(head: Head, adapter: Ref) -> None:
 
 
 @verb(adapters, "remove")
-def remove(
-    head: Head, adapter: Ref, yes: Yes = False, abort_canary: AbortCanary = False
-) -> None:
+def remove(head: Head, adapter: Ref, yes: Yes = False, abort_canary: AbortCanary = False) -> None:
     """Delete a version for good: its name is never given again. No alias may name it.
 
     At a terminal it asks first; elsewhere it takes --yes.

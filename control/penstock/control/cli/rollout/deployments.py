@@ -191,9 +191,7 @@ def change_settings(
 
 
 @asks_head("delete")
-def delete(
-    head: Head, name: Name, yes: Yes = False, abort_canary: AbortCanary = False
-) -> None:
+def delete(head: Head, name: Name, yes: Yes = False, abort_canary: AbortCanary = False) -> None:
     """Serve a deployment no longer; its replicas finish what they have.
 
     At a terminal it asks first; elsewhere it takes --yes. Example: penstock delete mini

@@ -108,9 +108,7 @@ def restart(
 
 
 @verb(rollout, "pause")
-def pause(
-    head: Head, name: Name, reason: Reason = "", abort_canary: AbortCanary = False
-) -> None:
+def pause(head: Head, name: Name, reason: Reason = "", abort_canary: AbortCanary = False) -> None:
     """Stop a change of a deployment where it is; what runs stays.
 
     Example: penstock rollout pause mini

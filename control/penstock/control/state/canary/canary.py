@@ -127,7 +127,7 @@ class Canary:
 
 def ended(canary: Canary, state: CanaryState, why: str, now: datetime) -> Canary:
     """The canary once nobody is judged by it any more."""
-    return replace(canary, state=state, why=why, ended_at=now)
+    return replace(canary, state=state, why=why, promoting=False, ended_at=now)
 
 
 @dataclass(frozen=True, slots=True)
