@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -43,16 +43,16 @@ class ReplicaOrder:
 def order_for(
     deployment: Deployment, replica: Replica, kept: tuple[KeptAdapter, ...] = ()
 ) -> ReplicaOrder:
-    """What to tell a node so that it runs this replica of the deployment's present template, with
-    the adapters that it is to keep."""
-    template = deployment.target.template
+    """What to tell a node so that it runs this replica of the deployment, with the adapters that
+    it is to keep."""
+    template = deployment.made_of(replica.template_digest).template
     return drawn(
         ReplicaOrder,
         replica,
         template,
         replica_id=replica.id,
         adapters=kept,
-        start_limit_ms=deployment.running.usual_start_limit_ms,
+        start_limit_ms=replace(deployment.spec, template=template).usual_start_limit_ms,
         max_adapters=template.adapter_slots,
         max_adapter_rank=template.adapter_rank,
         sleep=template.sleep.level,

@@ -240,4 +240,4 @@ class HealthManager:
 
 def _is_managed(view: ClusterView, replica: Replica) -> bool:
     deployment = view.deployments.get(replica.deployment)
-    return deployment is not None and deployment.target.template.is_managed
+    return bool(deployment and deployment.made_of(replica.template_digest).template.is_managed)

@@ -13,7 +13,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.memory import MemoryFit
 from penstock.control.state.fleet.replica import Node, NodeFacts, ReplicaId
 from penstock.control.state.rollout.capacity import Capacity, devices_needed
-from penstock.control.state.rollout.deployment import Deployment, DeploymentName
+from penstock.control.state.rollout.deployment import Deployment, DeploymentName, alone
 from penstock.control.state.rollout.template import Template
 
 MOST_ASKED: Final = 16
@@ -53,6 +53,7 @@ class Fits:
         return await self._asked(node.facts, _order(template, [each.uuid for each in usable]))
 
     async def _of(self, view: ClusterView, deployment: Deployment) -> MemoryFit:
+        deployment = alone(deployment) if deployment.judged else deployment
         template = deployment.target.template
         if template.engine != "vllm":
             return MemoryFit(reason=f"engine {template.engine} loads no model")

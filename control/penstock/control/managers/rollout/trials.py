@@ -85,7 +85,11 @@ def _replica(view: ClusterView, deployment: Deployment) -> Replica:
     """One that serves, of what the deployment is to be made of now if there is such a one."""
     ready = serving(view, deployment)
     if ready:
-        return min(ready, key=lambda each: (not is_current(deployment, each), each.id))
+        judged = deployment.judged.template_digest if deployment.judged else ""
+        return min(
+            ready,
+            key=lambda r: (not is_current(deployment, r), r.template_digest == judged, r.id),
+        )
     name = deployment.spec.name
     if not deployment.spec.replicas:
         raise PenstockError(

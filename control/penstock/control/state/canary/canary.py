@@ -125,6 +125,11 @@ class Canary:
         return self.spec.steps[self.shared_step - 1].permille if self.shared_step else 0
 
 
+def ended(canary: Canary, state: CanaryState, why: str, now: datetime) -> Canary:
+    """The canary once nobody is judged by it any more."""
+    return replace(canary, state=state, why=why, promoting=False, ended_at=now)
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What was counted of one run's step: it is stored, so that a head that is killed goes on."""
@@ -157,6 +162,22 @@ class Canaries:
         raise NotFound(
             f"no canary {name!r}: GET /admin/v1/canaries lists them", Code.UNKNOWN_CANARY
         )
+
+    def judging(self, deployment: str, revision: int) -> Canary | None:
+        """The canary that judges this revision of a deployment now."""
+        found = self.of_revision(deployment, revision)
+        return found if found and found.is_active else None
+
+    def of_revision(self, deployment: str, revision: int) -> Canary | None:
+        """The same, or the one that has judged it last."""
+        of_it = (
+            each
+            for each in self.named.values()
+            if each.target == Target(deployment)
+            and each.candidate_digest
+            and each.revision == revision
+        )
+        return max(of_it, key=lambda each: (each.is_active, each.created_at), default=None)
 
     def with_new(self, canary: Canary) -> Canaries:
         """With one more; raises `canary-exists` and `conflict`. One that has ended makes room for

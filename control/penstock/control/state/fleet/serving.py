@@ -23,12 +23,18 @@ def serving(view: ClusterView, deployment: Deployment) -> tuple[Replica, ...]:
         for r in view.replicas_for(deployment)
         if r.state is ReplicaState.READY and r.status.address and r.is_as_ordered
     ]
-    return tuple([r for r in ready if r.evidence in SOUND] or ready)
+    judged = deployment.judged.template_digest if deployment.judged else ""
+    # Of either arm while a revision is judged: neither stands in for the other.
+    sound = {r.template_digest == judged for r in ready if r.evidence in SOUND}
+    return tuple(
+        r for r in ready if r.evidence in SOUND or (r.template_digest == judged) not in sound
+    )
 
 
 def is_current(deployment: Deployment, replica: Replica) -> bool:
-    """Whether the replica is made of what the deployment's are to be made of now."""
-    target = deployment.target
+    """Whether the replica is made of what the deployment's are to be made of now, or of what is
+    judged beside that."""
+    target = deployment.made_of(replica.template_digest)
     return (
         replica.deployment_uid == deployment.uid
         and replica.template_digest == target.template_digest

@@ -16,6 +16,7 @@ class Place:
     deployment: DeploymentName
     node: NodeId
     devices: tuple[str, ...] = ()  # uuids of the accelerators that it gets
+    digest: str = ""  # of the template that is judged beside the present one; empty: it is not that
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,13 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
+class LetOn:
+    """The canary of the deployment's revision passed it: it takes the place of the one before."""
+
+    deployment: DeploymentName
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Ask the agent of a pending replica to start it, or to wake it."""
 
@@ -79,7 +87,7 @@ class Stop:
     replica_id: ReplicaId
 
 
-Decision = Place | Wake | Drain | Abandon | Settle | Confirm | GiveUp  # changes the view
+Decision = Place | Wake | Drain | Abandon | Settle | Confirm | GiveUp | LetOn  # changes the view
 Call = Start | Stop  # asks an agent
 Action = Decision | Call
 
@@ -99,5 +107,7 @@ def described(decision: Decision) -> str:
             return f"{deployment} is as desired"
         case Confirm(deployment):
             return f"the revision of {deployment} serves"
+        case LetOn(deployment):
+            return f"the revision of {deployment} was judged good"
         case GiveUp(deployment, cause):
             return f"give up the revision of {deployment}: {cause.text}"

@@ -131,10 +131,21 @@ class Deployment:
     @property
     def target(self) -> Revision:
         """What its replicas are to be made of: the last revision, or where that has failed or is
-        paused on its way, the last before it that served."""
+        paused on its way or judged beside it, the last before it that served."""
         current = self.revision
-        stays = current.state is RevisionState.FAILED or (self.paused and current.is_rolling_out)
+        stays = current.state in (RevisionState.FAILED, RevisionState.JUDGED)
+        stays = stays or (self.paused and current.is_rolling_out)
         return (last_served(self.revisions) if stays else None) or current
+
+    @property
+    def judged(self) -> Revision | None:
+        """Of which some replicas run beside those of its target; None: a canary judges none."""
+        return self.revision if self.revision.is_judged else None
+
+    def made_of(self, digest: str) -> Revision:
+        """What a replica of this template is to be started from, which is one of the two."""
+        judged = self.judged
+        return judged if judged and judged.template_digest == digest else self.target
 
     @property
     def intended(self) -> DeploymentSpec:
@@ -174,6 +185,13 @@ class Departed:
     name: str
     collected: bool  # False: not ours to end, a take-over only stopped waiting for it
     serial: int = 0  # grows: the oldest are forgotten first
+
+
+def alone(deployment: Deployment, revision: Revision | None = None) -> Deployment:
+    """The deployment as if there were nothing but this revision, or the newest, to make replicas
+    of: while one is judged, others are made of what it is judged against."""
+    only = revision or replace(deployment.revision, state=RevisionState.ROLLING_OUT)
+    return replace(deployment, revisions=(only,))
 
 
 def created(

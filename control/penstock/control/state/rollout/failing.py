@@ -26,7 +26,7 @@ def cause_of_failure(
     """Why the revision is to be given up; None: it is not. `ready`: what a replica has from its
     start to ready, where the deployment says nothing."""
     revision = deployment.revision
-    if not revision.is_rolling_out or revision.undoes or deployment.paused:
+    if not revision.is_under_way or revision.undoes or deployment.paused:
         return None
     if last_served(deployment.revisions) is None:
         return None
@@ -34,7 +34,9 @@ def cause_of_failure(
     found = (
         Cause(why, replica.id)
         for replica in view.replicas_for(deployment)
-        if is_current(deployment, replica) and (why := _cause(replica, now, limit))
+        if replica.template_digest == revision.template_digest
+        and is_current(deployment, replica)
+        and (why := _cause(replica, now, limit))
     )
     return next(found, None)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from penstock.control.declared.fields import drawn
+from penstock.control.state.canary.canary import CanaryState, ended
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import (
     LIVE,
@@ -22,6 +23,7 @@ from penstock.control.state.rollout.actions import (
     Decision,
     Drain,
     GiveUp,
+    LetOn,
     Place,
     Settle,
     Wake,
@@ -32,7 +34,7 @@ from penstock.control.state.rollout.deployment import (
     after_failure,
     changed,
 )
-from penstock.control.state.rollout.revision import NOBODY, Origin, served
+from penstock.control.state.rollout.revision import NOBODY, Cause, Origin, let_on, served
 
 
 def applied(
@@ -55,6 +57,8 @@ def applied(
                 view = confirmed(view, decision)
             case GiveUp():
                 view = given_up(view, decision, now)
+            case LetOn():
+                view = with_let_on(view, decision)
     return view
 
 
@@ -63,7 +67,7 @@ def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetim
     deployment = view.deployments.get(action.deployment)
     if deployment is None:
         return view
-    target = deployment.target
+    target = deployment.made_of(action.digest)
     status = ReplicaStatus(
         replica_id,
         action.deployment,
@@ -152,12 +156,39 @@ def confirmed(view: ClusterView, action: Confirm) -> ClusterView:
 
 
 def given_up(view: ClusterView, action: GiveUp, now: datetime) -> ClusterView:
-    """The deployment's revision has failed; where its spec says so, the last that served takes its
-    place."""
+    """The deployment's revision has failed, and the canary that judges it has ended; where its spec
+    says so, the last that served takes its place."""
     deployment = view.deployments.get(action.deployment)
     if deployment is None:
         return view
-    return view.with_deployment(after_failure(deployment, action.cause, now))
+    name, number = str(action.deployment), deployment.revision.number
+    if canary := view.canaries.judging(name, number):
+        why = f"revision {number} failed: {action.cause.text}"
+        over = ended(canary, CanaryState.ROLLED_BACK, why, now)
+        view = replace(view, canaries=view.canaries.having(over))
+    return with_failure(view, deployment, action.cause, now)
+
+
+def with_failure(
+    view: ClusterView, deployment: Deployment, cause: Cause, now: datetime
+) -> ClusterView:
+    """The view in which the deployment's revision has failed. Replicas of one that was judged take
+    nothing new from this moment on: what it was judged against has all its own."""
+    judged = deployment.judged
+    view = view.with_deployment(after_failure(deployment, cause, now))
+    for replica in view.replicas_for(deployment) if judged else ():
+        if judged and replica.template_digest == judged.template_digest:
+            why = f"revision {judged.number} failed: {cause.text}"
+            view = draining(view, Drain(replica.id, why), now)
+    return view
+
+
+def with_let_on(view: ClusterView, action: LetOn) -> ClusterView:
+    """The deployment's revision takes the place of the one that it was judged against."""
+    deployment = view.deployments.get(action.deployment)
+    if deployment is None or deployment.judged is None:
+        return view
+    return view.with_deployment(replace(deployment, revisions=let_on(deployment.revisions)))
 
 
 def answered(view: ClusterView, status: ReplicaStatus, now: datetime) -> ClusterView:

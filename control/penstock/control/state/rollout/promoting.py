@@ -12,7 +12,7 @@ from penstock.control.state.rollout.deployment import (
     after_failure,
     resumed,
 )
-from penstock.control.state.rollout.placing import specified, tried_anew
+from penstock.control.state.rollout.placing import specified, tried_anew, with_failure
 from penstock.control.state.rollout.revision import Cause, Origin, RevisionState
 
 
@@ -36,6 +36,6 @@ def with_failed_revision(
     """The view in which a deployment's revision has failed for this cause, with all that follows
     (`after_failure`); the same one where it is not the one that is rolled out now."""
     known = view.deployments.get(DeploymentName(name))
-    if known is None or known.revision.number != number or not known.revision.is_rolling_out:
+    if known is None or known.revision.number != number or not known.revision.is_under_way:
         return view
-    return view.with_deployment(after_failure(known, Cause(cause), now))
+    return with_failure(view, known, Cause(cause), now)

@@ -6,12 +6,13 @@ replica), Start (its agent is asked, until it confirms), Drain (the view says so
 Stop (its agent is asked, until it obeys).
 
 `decisions` change the view, under its lock and in one transaction; `calls` follow from the view
-that they made. How replicas take each other's place is told in `replacing.py`.
+that they made. How replicas take each other's place is told in `replacing.py`, and what is apart
+while a canary judges a revision in `arms.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
@@ -36,6 +37,7 @@ from penstock.control.state.rollout.actions import (
     Start,
     Stop,
 )
+from penstock.control.state.rollout.arms import Arm, arms, end_of_judging
 from penstock.control.state.rollout.capacity import Capacity, takes_more
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.failing import CRASH_LOOP, cause_of_failure
@@ -62,9 +64,11 @@ def decisions(view: ClusterView, now: datetime, deadlines: Deadlines) -> list[De
         if cause := cause_of_failure(view, deployment, now, deadlines.ready):
             found.append(GiveUp(deployment.spec.name, cause))
             continue
-        found += _given_up(view, deployment, capacity, now, deadlines)
+        if end := end_of_judging(view, deployment):
+            found.append(end)
+            continue
         found += _confirmed(view, deployment, capacity, now)
-        found += _converge(view, deployment, capacity, now, deadlines)
+        found += _towards_spec(view, deployment, capacity, now, deadlines)
     return [*found, *_abandoned(view), *_out_of_bed(view)]
 
 
@@ -101,16 +105,27 @@ def _is_as_desired(view: ClusterView, deployment: Deployment) -> bool:
     )
 
 
-def _converge(
+def _towards_spec(
     view: ClusterView,
     deployment: Deployment,
     capacity: Capacity,
     now: datetime,
     deadlines: Deadlines,
 ) -> Iterator[Decision]:
-    name, wanted = deployment.spec.name, deployment.spec.replicas
-    served = serving(view, deployment)
-    fleet = _fleet(view, deployment, served, now, deadlines)
+    complete = True
+    for arm in arms(view, deployment):
+        yield from _given_up(arm.view, arm.deployment, capacity, now, deadlines)
+        fleet = _fleet(arm, now, deadlines)
+        yield from map(arm.made, _converge(arm, fleet, capacity, now, deadlines))
+        complete &= not fleet.old and len(fleet.current) == fleet.wanted == len(fleet.served)
+    if deployment.trouble and complete:
+        yield Settle(deployment.spec.name)
+
+
+def _converge(
+    arm: Arm, fleet: Fleet, capacity: Capacity, now: datetime, deadlines: Deadlines
+) -> Iterator[Decision]:
+    view, deployment, wanted = arm.view, arm.deployment, arm.wanted
     stopped = deployment.paused and deployment.target is not deployment.revision
     surge = deployment.spec.rollout.update.max_surge if stopped and wanted else 0
     yield from _drain_surplus(fleet, capacity, surge, _beds(view, deployment))
@@ -124,25 +139,18 @@ def _converge(
                 yield Drain(sleeper.id, "asleep, and memory that it keeps is needed")
             break
         yield found
-    if deployment.trouble and len(fleet.current) == wanted == len(served):
-        yield Settle(name)
 
 
-def _fleet(
-    view: ClusterView,
-    deployment: Deployment,
-    served: Sequence[Replica],
-    now: datetime,
-    deadlines: Deadlines,
-) -> Fleet:
+def _fleet(arm: Arm, now: datetime, deadlines: Deadlines) -> Fleet:
+    view, deployment = arm.view, arm.deployment
     live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
     reasons = {r.id: outgoing(view, deployment, r, now, deadlines) for r in live}
     return Fleet(
-        wanted=deployment.spec.replicas,
+        wanted=arm.wanted,
         current=[r for r in live if not reasons[r.id]],
         old=[r for r in live if reasons[r.id]],
         reasons=reasons,
-        served=frozenset(r.id for r in served),
+        served=frozenset(r.id for r in serving(view, deployment)),
         updated=frozenset(r.id for r in live if not is_current(deployment, r)),
         stopping=sum(
             1
@@ -155,8 +163,8 @@ def _fleet(
 
 
 def _is_unsettled(deployment: Deployment) -> bool:
-    """Whether there is something to note once all its replicas are ready."""
-    return bool(deployment.trouble or _is_to_confirm(deployment))
+    """Whether there is something to note once all its replicas are ready, or more than these."""
+    return bool(deployment.trouble or deployment.judged or _is_to_confirm(deployment))
 
 
 def _is_to_confirm(deployment: Deployment) -> bool:

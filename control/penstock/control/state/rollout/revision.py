@@ -49,7 +49,8 @@ class Cause(NamedTuple):
 class RevisionState(StrEnum):
     """How a revision went."""
 
-    ROLLING_OUT = "rolling out"  # replicas of it are being made
+    JUDGED = "judged"  # some run beside those of the last that served: its canary says for how long
+    ROLLING_OUT = "rolling out"  # replicas of it take the others' place
     SERVED = "served"  # all replicas that were wanted ran it, and were ready
     FAILED = "failed"  # its replicas did not get ready; `cause` says why
     REPLACED = "replaced"  # the next one came before that
@@ -73,8 +74,18 @@ class Revision:
 
     @property
     def is_rolling_out(self) -> bool:
-        """Whether it has neither served nor failed."""
+        """Whether its replicas take the place of all others."""
         return self.state is RevisionState.ROLLING_OUT
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a canary decides what becomes of it."""
+        return self.state is RevisionState.JUDGED
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it has neither served nor failed."""
+        return self.is_judged or self.is_rolling_out
 
 
 Revisions = tuple[Revision, ...]  # oldest first, never empty in a deployment
@@ -119,8 +130,23 @@ def _kept(past: Revisions, most: int) -> list[Revision]:
 
 
 def _left(revision: Revision) -> Revision:
-    rolling = revision.state is RevisionState.ROLLING_OUT
-    return replace(revision, state=RevisionState.REPLACED) if rolling else revision
+    under_way = revision.is_under_way
+    return replace(revision, state=RevisionState.REPLACED) if under_way else revision
+
+
+def judged(revisions: Revisions) -> Revisions:
+    """The revisions where the current one is to be judged before it takes the others' place."""
+    return _with_current_in(revisions, RevisionState.JUDGED)
+
+
+def let_on(revisions: Revisions) -> Revisions:
+    """The revisions where the current one was judged good, and takes the others' place."""
+    return _with_current_in(revisions, RevisionState.ROLLING_OUT)
+
+
+def _with_current_in(revisions: Revisions, state: RevisionState) -> Revisions:
+    *others, current = revisions
+    return (*others, replace(current, state=state))
 
 
 def served(revisions: Revisions) -> Revisions:
