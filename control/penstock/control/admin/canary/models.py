@@ -109,7 +109,7 @@ class PassedStepModel(Shown):
         return cls.drawn(passed, figures=dict(passed.figures))
 
 
-class CanaryModel(CanarySpecModel):
+class CanaryRunModel(CanarySpecModel):
     """A canary: what it says, and where it stands."""
 
     uid: str = Field(description="of this run: another one counts anew")
@@ -134,18 +134,18 @@ class CanaryModel(CanarySpecModel):
     ended_at: datetime | None
 
     @classmethod
-    def of(cls, canary: Canary, **more: object) -> CanaryModel:
+    def of(cls, canary: Canary, **more: object) -> CanaryRunModel:
         """A canary as the API shows it."""
         own = {
             name: getattr(canary, name)
-            for name in CanaryModel.model_fields
+            for name in CanaryRunModel.model_fields
             if name not in CanarySpecModel.model_fields and hasattr(canary, name)
         }
         arms = {"stable_arm": canary.stable, "candidate_arm": canary.candidate}
         return cls.showing(canary.spec, **own, **arms, **more)
 
 
-class CanaryStatusModel(CanaryModel):
+class CanaryStatusModel(CanaryRunModel):
     """A canary with all that its next decision is made from."""
 
     arms: ArmsModel
@@ -160,7 +160,7 @@ class CanaryStatusModel(CanaryModel):
     passed: list[PassedStepModel]
 
     @classmethod
-    def told(cls, account: Account, shadows: Shadows) -> CanaryModel:
+    def told(cls, account: Account, shadows: Shadows) -> CanaryRunModel:
         """A canary as the API shows it alone."""
         canary, counts = account.canary, account.counts
         return cls.of(

@@ -18,7 +18,7 @@ SPECS = Codec(CanarySpec)
 
 
 @derived(Step)
-class StepModel(Derived):
+class CanaryStepModel(Derived):
     """One share, and what has to be seen of it before the next."""
 
 
@@ -54,7 +54,10 @@ class GuardsModel(Derived):
 
 @derived(
     CanarySpec,
-    steps=(list[StepModel], {"default": [StepModel.showing(each) for each in DEFAULT_STEPS]}),
+    steps=(
+        list[CanaryStepModel],
+        {"default": [CanaryStepModel.showing(each) for each in DEFAULT_STEPS]},
+    ),
     guards=(GuardsModel, GuardsModel()),
 )
 class CanarySpecModel(Derived):

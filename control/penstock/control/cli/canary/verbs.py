@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.control.admin.canary.models import CanaryModel
+from penstock.control.admin.canary.models import CanaryRunModel
 from penstock.control.admin.canary.spec_models import CanarySpecModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import confirm, say, say_json, say_list, verb
@@ -200,13 +200,13 @@ def _move(head: Head, name: str, word: str, reason: str) -> None:
     _say(head, found, f"is {found.state}".replace("_", " "))
 
 
-def _say(head: Head, found: CanaryModel, what: str) -> None:
+def _say(head: Head, found: CanaryRunModel, what: str) -> None:
     candidate = found.candidate_arm or "each new revision"
     why = f" ({found.why})" if found.why else ""
     say(head, found, f"canary {found.name} {what}: {candidate} beside {found.target}{why}")
 
 
-def _began(made: CanaryModel) -> str:
+def _began(made: CanaryRunModel) -> str:
     return "waits" if made.state == "waiting" else "starts"
 
 

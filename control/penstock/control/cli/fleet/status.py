@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
-from penstock.control.admin.canary.models import CanaryModel
+from penstock.control.admin.canary.models import CanaryRunModel
 from penstock.control.admin.rollout.models import (
     DeploymentModel,
     GatewayModel,
@@ -44,7 +44,7 @@ class Everything:
     gateways: Sequence[GatewayModel]
     head: VersionModel | None = None
     problems: Sequence[ProblemModel] = ()
-    canaries: Sequence[CanaryModel] = ()
+    canaries: Sequence[CanaryRunModel] = ()
 
 
 @asks_head("status")

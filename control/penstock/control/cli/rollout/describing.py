@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from pydantic import BaseModel
 
-from penstock.control.admin.canary.models import CanaryModel
+from penstock.control.admin.canary.models import CanaryRunModel
 from penstock.control.admin.event_models import EventModel
 from penstock.control.admin.rollout.models import DeploymentModel, ReplicaModel
 from penstock.control.admin.rollout.revision_models import RevisionModel
@@ -32,7 +32,7 @@ class _Known(NamedTuple):
     revisions: Sequence[RevisionModel]
     replicas: Sequence[ReplicaModel]
     events: Sequence[EventModel]
-    canaries: Sequence[CanaryModel]
+    canaries: Sequence[CanaryRunModel]
 
 
 @asks_head("describe")
@@ -70,7 +70,7 @@ async def _asked(admin: AdminClient, name: str) -> _Known:
     return _Known(deployment, await admin.revisions(name), replicas, found, canaries)
 
 
-def _deployments_of(it: CanaryModel) -> tuple[str, str]:
+def _deployments_of(it: CanaryRunModel) -> tuple[str, str]:
     return it.target.partition(":")[0], it.candidate
 
 
