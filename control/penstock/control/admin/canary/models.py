@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Self
 
 from pydantic import BaseModel, Field
 
@@ -134,7 +135,7 @@ class CanaryRunModel(CanarySpecModel):
     ended_at: datetime | None
 
     @classmethod
-    def of(cls, canary: Canary, **more: object) -> CanaryRunModel:
+    def of(cls, canary: Canary, **more: object) -> Self:
         """A canary as the API shows it."""
         own = {
             name: getattr(canary, name)
@@ -160,7 +161,7 @@ class CanaryStatusModel(CanaryRunModel):
     passed: list[PassedStepModel]
 
     @classmethod
-    def told(cls, account: Account, shadows: Shadows) -> CanaryRunModel:
+    def told(cls, account: Account, shadows: Shadows) -> Self:
         """A canary as the API shows it alone."""
         canary, counts = account.canary, account.counts
         return cls.of(

@@ -37,6 +37,7 @@ class TimeGuardModel(Derived):
     """Sessions slower than half, and than nine tenths, of the stable arm's."""
 
 
+_STEPS = [CanaryStepModel.showing(each) for each in DEFAULT_STEPS]
 _TIME = (TimeGuardModel, TimeGuardModel())
 
 
@@ -56,7 +57,7 @@ class GuardsModel(Derived):
     CanarySpec,
     steps=(
         list[CanaryStepModel],
-        {"default": [CanaryStepModel.showing(each) for each in DEFAULT_STEPS]},
+        {"default": _STEPS},
     ),
     guards=(GuardsModel, GuardsModel()),
 )
