@@ -150,6 +150,7 @@ def _rollout(canary: Canary, target: Deployment | None) -> tuple[Rollout, str]:
 
 
 _STATES: Final = {
+    RevisionState.JUDGED: Rollout.UNDER_WAY,
     RevisionState.ROLLING_OUT: Rollout.UNDER_WAY,
     RevisionState.SERVED: Rollout.SERVED,
     RevisionState.FAILED: Rollout.FAILED,

@@ -4,10 +4,9 @@ Pure."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
 from penstock.control.state.canary.canary import Canary
-from penstock.control.state.canary.spec import WHOLE
+from penstock.control.state.canary.facts import wanted_of
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import LIVE, ReplicaState
 from penstock.control.state.rollout.capacity import Capacity, takes_more
@@ -31,21 +30,17 @@ def judged_revision(view: ClusterView, deployment: Deployment) -> Judged | None:
     canary = view.canaries.judging(name, revision.number) if revision else None
     if revision is None or canary is None:
         return None
-    return Judged(revision.template_digest, wanted(view, canary))
-
-
-def wanted(view: ClusterView, canary: Canary) -> int:
-    """Replicas of the candidate that are to be ready before the step's share goes there."""
-    target = view.deployments.get(DeploymentName(canary.target.deployment))
-    return ceil(target.spec.replicas * canary.now.permille / WHOLE) if target else 0
+    replicas = min(wanted_of(view, canary, deployment), deployment.spec.replicas)
+    return Judged(revision.template_digest, replicas)
 
 
 def missing(view: ClusterView, canary: Canary) -> str:
     """Why fewer replicas of a revision that is judged are ready than its step takes, once it is
     known that they are: a sentence for people."""
     deployment = view.deployments.get(DeploymentName(canary.target.deployment))
-    if deployment is None or deployment.judged is None:
-        return "no revision is judged"
+    judged = judged_revision(view, deployment) if deployment else None
+    if deployment is None or judged is None:
+        return f"{canary.candidate} of {canary.target} is not judged any more"
     number, name = deployment.revision.number, deployment.spec.name
     if not deployment.spec.replicas:
         return f"{name} is scaled to 0 replicas: give it one with `penstock scale`"
@@ -54,13 +49,13 @@ def missing(view: ClusterView, canary: Canary) -> str:
     live = [
         r
         for r in view.replicas_for(deployment)
-        if r.state in LIVE and r.template_digest == deployment.revision.template_digest
+        if r.state in LIVE and r.template_digest == judged.digest
     ]
-    begun, more = alone(deployment), wanted(view, canary) - len(live)
+    begun, more = alone(deployment), judged.wanted - len(live)
     if more > 0 and Capacity(view).find(begun) is None:
         there = any(map(takes_more, view.nodes.values()))
         why = needs(view, begun) if there else no_node(view)
         many = f"{more} more replica{'s' if more > 1 else ''}"
         return f"revision {number} needs {many} beside the others, and {why}"
-    loading = sum(r.state is not ReplicaState.READY for r in live)
-    return f"{loading} of {wanted(view, canary)} replicas of revision {number} are loading"
+    ready = sum(r.state is ReplicaState.READY for r in live)
+    return f"{ready} of the {judged.wanted} replicas of revision {number} are ready, others load"
