@@ -34,7 +34,9 @@ def finding(verdict: Verdict = Verdict.EQUAL, guard: str = "errors") -> Finding:
 
 def arm(sessions: int, bad: int = 0) -> ArmCounts:
     """So many sessions, of which some broke."""
-    return ArmCounts(sessions=sessions, bad_sessions=bad, requests=sessions)
+    return ArmCounts(
+        sessions=sessions, bad_sessions=bad, answered_sessions=sessions - bad, requests=sessions
+    )
 
 
 def counted(stable: int = 90, candidate: int = 10, step: int = 1) -> Counted:
