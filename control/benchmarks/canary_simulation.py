@@ -159,9 +159,8 @@ def failing(runs: int, random: Any) -> None:
 
 def alike(runs: int, sessions: int, random: Any) -> None:
     """How often an equal candidate is rolled back."""
-    say(
-        f"\nrolled back though equal, in {sessions:,} sessions, of {runs} runs ({runs // 2} with times)\n"
-    )
+    many = f"{runs} runs, {runs // 2} with times"
+    say(f"\nrolled back though equal, in {sessions:,} sessions, of {many}\n")
     say("| share | by errors | with an outage of both | by any guard | with an outage of both |")
     say("|---:|---:|---:|---:|---:|")
     outage = (sessions // 4, sessions // 2)
@@ -171,11 +170,11 @@ def alike(runs: int, sessions: int, random: Any) -> None:
             for when in ((0, 0), outage):
                 world = World(permille, timed=timed, outage=when)
                 every = 500 if timed else 100
-                many = runs // 2 if timed else runs
-                ended = [run(world, sessions, every, random) for _ in range(many)]
+                tries = runs // 2 if timed else runs
+                ended = [run(world, sessions, every, random) for _ in range(tries)]
                 by_errors = sum(each.rolled_back_by == "errors" for each in ended)
                 by_any = sum(bool(each.rolled_back_by) for each in ended)
-                cells.append(f"{(by_any if timed else by_errors) / many:.2%}")
+                cells.append(f"{(by_any if timed else by_errors) / tries:.2%}")
         say(f"| {permille / 10:g} % | " + " | ".join(cells) + " |")
 
 
