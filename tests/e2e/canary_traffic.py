@@ -77,7 +77,7 @@ def is_ready(system: System, name: str, count: int = 1, within: float = 60) -> N
     """Returns once so many of its replicas are ready."""
 
     def ready() -> bool:
-        return system.admin(f"deployments/{name}")["status"]["ready"] >= count
+        return int(system.admin(f"deployments/{name}")["status"]["ready"]) >= count
 
     eventually(ready, within=within, what=f"{name} is ready")
 
@@ -151,8 +151,8 @@ def _prompt(padding: int) -> str:
 async def clients(
     port: int, model: str, *, per_second: float = 60, padding: int = 0, **more: Any
 ) -> AsyncIterator[Clients]:
-    """Asks at a steady pace until the block ends, then waits for what is under way. `padding`: words
-    that each prompt has besides."""
+    """Asks at a steady pace until the block ends, then waits for what is under way. `padding`:
+    words that each prompt has besides."""
     found, over = Clients(model), asyncio.Event()
     url = f"http://127.0.0.1:{port}/v1"
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)

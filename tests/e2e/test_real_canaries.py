@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 MINI = "penstock-mini"
 SHORT: Json = {"max_tokens": 8, "temperature": 0}
 SHARE = 250
-# At a share of 25 %, twice what docs/concepts/canary_statistics.md has as the 95th of a hundred, and
-# what is under way in the second that a report takes.
+# At a share of 25 %, twice what docs/concepts/canary_statistics.md has as the 95th of a hundred,
+# and what is under way in the second that a report takes.
 MOST_BAD = {1.0: 2 * 10 + 15, 0.2: 2 * 10 + 3, 0.02: 2 * 17 + 1}
 ONE_STEP = [{"permille": SHARE, "min_sessions": 100, "min_seconds": 0}]
 STEPS = [{"permille": each, "min_sessions": 100, "min_seconds": 0} for each in (SHARE, 500, 1000)]
