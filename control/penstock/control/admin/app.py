@@ -10,8 +10,8 @@ from fastapi_offline import FastAPIOffline
 from penstock.control.admin.adapters.aliases_api import AliasesApi
 from penstock.control.admin.adapters.api import AdaptersApi, adapter_policy_api
 from penstock.control.admin.apply.api import ApplyApi
-from penstock.control.admin.canary.api import CanariesApi
 from penstock.control.admin.audit_api import audit_api
+from penstock.control.admin.canary.api import CanariesApi
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.events_api import events_api
 from penstock.control.admin.fleet.fits_api import fits_api

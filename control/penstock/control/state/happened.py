@@ -104,8 +104,8 @@ def _all(before: ClusterView, after: ClusterView, at: datetime) -> Iterator[Even
             yield from _of(EventKind.QUARANTINE, name, said, at, suspect.deployment)
     for name, shadow in after.shadows.named.items():
         yield from _of(EventKind.SHADOW, name, _shadow(before, after, shadow), at)
-    for _, was, canary in _changed(before.canaries.named, after.canaries.named):
-        yield from of_canary(was, canary, at) if canary else ()
+    for _, earlier, canary in _changed(before.canaries.named, after.canaries.named):
+        yield from of_canary(earlier, canary, at) if canary else ()
 
 
 def _of(

@@ -174,9 +174,9 @@ def _of_canaries(view: ClusterView, now: datetime) -> Iterator[Problem]:
 
 def _canary_trouble(canary: Canary, now: datetime) -> str:
     name, beside = canary.spec.name, f"{canary.candidate} beside {canary.stable}"
-    if canary.state is CanaryState.ROLLED_BACK and canary.ended_at:
-        if now - canary.ended_at < ROLLED_BACK_FOR:
-            return f"is rolled back, {beside}: {canary.why}; `penstock canary status {name}`"
+    ended = canary.state is CanaryState.ROLLED_BACK and canary.ended_at
+    if ended and now - ended < ROLLED_BACK_FOR:
+        return f"is rolled back, {beside}: {canary.why}; `penstock canary status {name}`"
     if canary.state is CanaryState.HELD:
         since = canary.passed[-1].at if canary.passed else canary.created_at
         hours = (now - since - timedelta(seconds=canary.now.min_seconds)) / HELD_LONG

@@ -11,7 +11,7 @@ from penstock.control.admin.auth import Viewer
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
-from penstock.control.admin.writes import OverCanaries, Asked, over_canaries, puts, tagged
+from penstock.control.admin.writes import Asked, OverCanaries, over_canaries, puts, tagged
 from penstock.control.managers.adapters.aliases import AliasManager
 from penstock.control.state.tenancy.tokens import Role
 

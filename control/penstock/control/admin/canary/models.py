@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Self
 
 from pydantic import BaseModel, Field
 
@@ -12,7 +13,7 @@ from penstock.control.admin.fields import one_of
 from penstock.control.managers.canary.canaries import Account
 from penstock.control.state.canary.canary import Canary, CanaryState, PassedStep
 from penstock.control.state.canary.counts import ArmCounts, Bins
-from penstock.control.state.canary.guards import GUARDS, Verdict
+from penstock.control.state.canary.guards import Verdict
 from penstock.control.state.canary.times import quantile_us
 from penstock.control.state.shadow.shadows import Shadows
 
@@ -84,7 +85,7 @@ class ArmsModel(BaseModel):
 class FindingModel(Shown):
     """One guard, with the figures that its verdict was made from."""
 
-    guard: str = one_of(*GUARDS)
+    guard: str = Field(description="errors, finish, or a time and where: ttft_p50, total_p90")
     verdict: str = one_of(*Verdict)
     stable: float = Field(description="share of that arm's sessions")
     candidate: float
@@ -109,7 +110,7 @@ class PassedStepModel(Shown):
         return cls.drawn(passed, figures=dict(passed.figures))
 
 
-class CanaryModel(CanarySpecModel):
+class CanaryRunModel(CanarySpecModel):
     """A canary: what it says, and where it stands."""
 
     uid: str = Field(description="of this run: another one counts anew")
@@ -134,18 +135,18 @@ class CanaryModel(CanarySpecModel):
     ended_at: datetime | None
 
     @classmethod
-    def of(cls, canary: Canary, **more: object) -> CanaryModel:
+    def of(cls, canary: Canary, **more: object) -> Self:
         """A canary as the API shows it."""
         own = {
             name: getattr(canary, name)
-            for name in CanaryModel.model_fields
+            for name in CanaryRunModel.model_fields
             if name not in CanarySpecModel.model_fields and hasattr(canary, name)
         }
         arms = {"stable_arm": canary.stable, "candidate_arm": canary.candidate}
         return cls.showing(canary.spec, **own, **arms, **more)
 
 
-class CanaryStatusModel(CanaryModel):
+class CanaryStatusModel(CanaryRunModel):
     """A canary with all that its next decision is made from."""
 
     arms: ArmsModel
@@ -160,7 +161,7 @@ class CanaryStatusModel(CanaryModel):
     passed: list[PassedStepModel]
 
     @classmethod
-    def told(cls, account: Account, shadows: Shadows) -> CanaryModel:
+    def told(cls, account: Account, shadows: Shadows) -> Self:
         """A canary as the API shows it alone."""
         canary, counts = account.canary, account.counts
         return cls.of(

@@ -18,7 +18,7 @@ SPECS = Codec(CanarySpec)
 
 
 @derived(Step)
-class StepModel(Derived):
+class CanaryStepModel(Derived):
     """One share, and what has to be seen of it before the next."""
 
 
@@ -37,6 +37,7 @@ class TimeGuardModel(Derived):
     """Sessions slower than half, and than nine tenths, of the stable arm's."""
 
 
+_STEPS = [CanaryStepModel.showing(each) for each in DEFAULT_STEPS]
 _TIME = (TimeGuardModel, TimeGuardModel())
 
 
@@ -54,7 +55,10 @@ class GuardsModel(Derived):
 
 @derived(
     CanarySpec,
-    steps=(list[StepModel], {"default": [StepModel.showing(each) for each in DEFAULT_STEPS]}),
+    steps=(
+        list[CanaryStepModel],
+        {"default": _STEPS},
+    ),
     guards=(GuardsModel, GuardsModel()),
 )
 class CanarySpecModel(Derived):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from penstock.control.state.canary.counts import Bins, begin_us
 
 
@@ -13,5 +15,5 @@ def quantile_us(bins: Bins, share: float) -> float:
     for index, count in bins:
         seen += count
         if seen >= wanted:
-            return begin_us(index + 1) ** 0.5 * begin_us(index) ** 0.5
+            return math.sqrt(begin_us(index) * begin_us(index + 1))
     return 0.0

@@ -9,7 +9,6 @@ from datetime import datetime
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import (
     DeploymentName,
-    after_failure,
     resumed,
 )
 from penstock.control.state.rollout.placing import specified, tried_anew, with_failure
