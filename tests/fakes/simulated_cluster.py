@@ -20,6 +20,9 @@ from typing import Any, TypeVar, cast
 
 from penstock.control.errors import HoldsStill, NotAdmitted, NotFound
 from penstock.control.placement.agents import AgentClient
+from penstock.control.state.canary.canary import Canary
+from penstock.control.state.canary.ending import moved_on
+from penstock.control.state.canary.revisions import begun
 from penstock.control.state.cluster import ClusterView, GatewayReport
 from penstock.control.state.events import KeptEvent, Wanted
 from penstock.control.state.fleet.replica import (
@@ -119,8 +122,9 @@ class SimulatedCluster:
             known, now = view.deployments.get(spec.name), self._wall.now()
             uid = known.uid if known else f"u{next(self._serial)}"
             self.models_of.setdefault(uid, set()).add(spec.template.model)
-            made = changed(known, spec, now) if known else created(spec, now, uid=uid)
-            return view.with_deployment(made)
+            if known is None:
+                return view.with_deployment(created(spec, now, uid=uid))
+            return begun(view.with_deployment(changed(known, spec, now)), known, now)
 
         self._apply(step)
 
@@ -132,6 +136,18 @@ class SimulatedCluster:
             return view.with_deployment(make(known, self._wall.now()))
 
         self._apply(step)
+
+    def canary(self) -> Canary | None:
+        """The one that judges the newest revision of the one deployment."""
+        for known in self.view.deployments.values():
+            return self.view.canaries.judging(str(known.spec.name), known.revision.number)
+        return None
+
+    def move_canary(self, make: Callable[[Canary, datetime], Canary]) -> None:
+        """It was decided of that canary; nothing comes of it where there is none."""
+        canary, now = self.canary(), self._wall.now()
+        if canary:
+            self._apply(lambda view: moved_on(view, make(canary, now), now))
 
     def delete(self, name: DeploymentName) -> None:
         """Deletes a deployment."""

@@ -66,6 +66,7 @@ async def _run(head: Head, settings: HeadSettings) -> None:
                 keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
             ),
             tasks.create_task(head.adapters.residence.run()),
+            tasks.create_task(head.canaries.run()),
             tasks.create_task(head.shadows.comparer.run()),
             tasks.create_task(head.shadows.limits.run()),
             tasks.create_task(head.shadows.recording_limits.run()),
@@ -100,6 +101,7 @@ async def _look_around_then_act(head: Head, settings: HeadSettings) -> None:
             await _take_over(head, settings.timings.take_over_after)
         head.adapters.residence.open()
         head.engines.open()
+        head.canaries.open()
 
     await look_around_then_act(
         head.health,

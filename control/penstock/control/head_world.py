@@ -26,6 +26,7 @@ from penstock.control.head_adapters import HeadAdapters, head_adapters
 from penstock.control.head_admin import AdminSources, admin_server, admin_tokens
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
+from penstock.control.managers.canary.judging import CanaryJudge
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
@@ -81,6 +82,7 @@ class Head:
     shadows: HeadShadows
     events: EventManager
     engines: EngineManager
+    canaries: CanaryJudge
 
 
 @asynccontextmanager
@@ -124,6 +126,7 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
             shadows,
             events,
             engines,
+            CanaryJudge(cluster, adapters.manager, shadows.comparer, clock),
         )
 
 

@@ -24,6 +24,7 @@ API: Final = "/admin/v1"
 PRINT: Final = bytes(range(32))
 MINI: Final = {"engine": "simulated", "model": "penstock-mini", "max_adapters": 2}
 SHADOW: Final = {"name": "smaller", "primary": "mini", "candidate": "small", "share_permille": 200}
+CANARY: Final = {"name": "next", "target": "small", "candidate": "paused"}
 DOCUMENT: Final = {"penstock": "v1", "kind": "tenant", "id": "said", "max_streams": 3}
 ENGINE: Final = {"engine": "simulated", "model": "penstock-mini"}
 RECORDING: Final = {"name": "monday", "primary": "mini"}
@@ -41,6 +42,7 @@ SHOWN: Final[Mapping[str, str]] = {
     "/adapters/{adapter}": "/adapters/pirate@1",
     "/adapters/{adapter}/evidence/{evidence_id}": "/adapters/pirate@1/evidence/{evidence}",
     "/aliases/{deployment}/{alias}": "/aliases/mini/pirate",
+    "/canaries/{name}": "/canaries/next",
     "/deployments/{name}": "/deployments/mini",
     "/deployments/{name}/revisions/{number}": "/deployments/mini/revisions/1",
     "/engines/{engine_id}": "/engines/scratch",
@@ -119,6 +121,14 @@ WRITES: Final[Mapping[str, Asked]] = {
     "POST /shadows/{name}/pause": Asked("/shadows/smaller/pause", of="/shadows/smaller"),
     "POST /shadows/{name}/resume": Asked("/shadows/asleep/resume", of="/shadows/asleep"),
     "DELETE /shadows/{name}": Asked("/shadows/smaller"),
+    "POST /canaries": Asked(
+        "/canaries", {"name": "new", "target": "mini", "candidate": "spare"}, "-"
+    ),
+    "POST /canaries/{name}/pause": Asked("/canaries/next/pause", of="/canaries/next"),
+    "POST /canaries/{name}/resume": Asked("/canaries/asleep/resume", of="/canaries/asleep"),
+    "POST /canaries/{name}/promote": Asked("/canaries/next/promote", of="/canaries/next"),
+    "POST /canaries/{name}/abort": Asked("/canaries/next/abort", of="/canaries/next"),
+    "DELETE /canaries/{name}": Asked("/canaries/ended"),
     "POST /recordings": Asked("/recordings", {**RECORDING, "name": "new", "primary": "spare"}, "-"),
     "POST /recordings/{name}/stop": Asked("/recordings/monday/stop", of="/recordings/monday"),
     "DELETE /recordings/{name}": Asked("/recordings/monday"),
@@ -224,6 +234,13 @@ async def _filled(admin: Admin, client: httpx.AsyncClient) -> Mapping[str, str]:
     await have("POST", "/shadows", SHADOW)
     await have("POST", "/shadows", {**SHADOW, "name": "asleep", "candidate": "paused"})
     await have("POST", "/shadows/asleep/pause")
+    await have("POST", "/canaries", {**CANARY, "name": "ended"})
+    await have("POST", "/canaries/ended/abort")
+    await have("POST", "/canaries", CANARY)
+    await have("PUT", "/aliases/mini/calm", {"target": "pirate@3"})
+    asleep = {"name": "asleep", "target": "mini:calm", "candidate": "pirate@1"}
+    await have("POST", "/canaries", asleep)
+    await have("POST", "/canaries/asleep/pause")
     await have("POST", "/recordings", RECORDING)
     token = await have("POST", "/tokens", {"name": "bob", "role": "viewer"})
     digest = adapters[0]["digest"]

@@ -11,6 +11,7 @@ from penstock.control.admin.adapters.aliases_api import AliasesApi
 from penstock.control.admin.adapters.api import AdaptersApi, adapter_policy_api
 from penstock.control.admin.apply.api import ApplyApi
 from penstock.control.admin.audit_api import audit_api
+from penstock.control.admin.canary.api import CanariesApi
 from penstock.control.admin.documents import with_problems
 from penstock.control.admin.events_api import events_api
 from penstock.control.admin.fleet.fits_api import fits_api
@@ -37,6 +38,7 @@ from penstock.control.admin.tenancy.tokens_api import tokens_api
 from penstock.control.admin.tenancy.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.adapters.aliases import AliasManager
+from penstock.control.managers.canary.canaries import CanaryManager
 from penstock.control.managers.fleet.replica_logs import ReplicaLogs
 from penstock.control.managers.recording.recordings import RecordingManager
 from penstock.control.managers.rollout.fits import Fits
@@ -96,6 +98,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         access_api(tenants),
         usage_api(store, tenants, clock),
         ShadowsApi(shadows, services.comparisons, store, clock).router(),
+        CanariesApi(CanaryManager(cluster, clock), cluster).router(),
         RecordingsApi(recordings, services.recorded).router(),
         ApplyApi(cluster, services.adapters, clock, fits).router(),
         audit_api(store),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Request, Response, status
+from fastapi import Depends, Header, Query, Request, Response, status
 from pydantic import BeforeValidator
 
 from penstock.control.admin.auth import requires
@@ -23,6 +23,14 @@ IfMatch = Annotated[
     Header(description="the ETag that the caller read, or its generation; 412: it has changed"),
 ]
 IfNoneMatch = Annotated[str | None, Header(description="*: create only; 412 where it exists")]
+
+
+AbortCanary = Annotated[
+    bool,
+    Query(
+        description="abort the canaries that have what this changes; without it: 409 `canary-owns`"
+    ),
+]
 
 
 def _as_utf8(text: str) -> str:
@@ -113,7 +121,17 @@ def puts(*needed: Role | type) -> Any:
     return Depends(asked)
 
 
+def over_canaries(there: Any) -> Any:
+    """Likewise, of what a canary may have for itself while it goes on."""
+
+    async def asked(made: Asked = there, abort_canary: AbortCanary = False) -> Asked:
+        return replace(made, abort_canary=abort_canary)
+
+    return Depends(asked)
+
+
 # What a handler writes as the type of its parameter, where operators may ask.
 Create = Annotated[Asked, creates(Role.OPERATOR)]
 Change = Annotated[Asked, changes(Role.OPERATOR)]
 Put = Annotated[Asked, puts(Role.OPERATOR)]
+OverCanaries = Annotated[Asked, over_canaries(changes(Role.OPERATOR))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.control.cli.adapters.aliases import alias
 from penstock.control.cli.adapters.verbs import adapters
 from penstock.control.cli.backup import backup, restore
+from penstock.control.cli.canary.verbs import canary
 from penstock.control.cli.documents import apply, diff, export, schema
 from penstock.control.cli.events import events
 from penstock.control.cli.fleet.logs import logs
@@ -61,6 +62,7 @@ app.add_typer(rollout, rich_help_panel="Changing")
 app.add_typer(nodes, rich_help_panel="Changing")
 app.add_typer(adapters, rich_help_panel="Changing")
 app.add_typer(alias, rich_help_panel="Changing")
+app.add_typer(canary, rich_help_panel="Changing")
 app.add_typer(shadow, rich_help_panel="Looking")
 app.add_typer(record, rich_help_panel="Looking")
 app.add_typer(program, rich_help_panel="Looking")

@@ -13,7 +13,7 @@ from penstock.control.admin.apply.models import PlanModel, StepModel
 from penstock.control.admin.apply.schema import schema as schema_of
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
-from penstock.control.cli.options import DryRun, Files, Force, Reason, Wait
+from penstock.control.cli.options import AbortCanary, DryRun, Files, Force, Reason, Wait
 from penstock.control.cli.outcome import finish
 from penstock.control.cli.rollout.following import follow
 from penstock.control.errors import BadDocuments
@@ -43,6 +43,7 @@ def apply(
     force: Force = False,
     reason: Reason = "",
     wait: Wait = False,
+    abort_canary: AbortCanary = False,
 ) -> None:
     """Make what files say: all of it, or nothing.
 
@@ -55,7 +56,8 @@ def apply(
       penstock apply -f fleet/ --prune --wait --reason "as reviewed"
       penstock export | sed s/old/new/ | penstock apply -f -
     """
-    plan = _sent(head, file, set_name, prune=prune, force=force, dry_run=dry_run, reason=reason)
+    how = {"prune": prune, "force": force, "dry_run": dry_run, "abort_canary": abort_canary}
+    plan = _sent(head, file, set_name, reason=reason, **how)
     if head.as_json:
         say_json(plan)
     else:

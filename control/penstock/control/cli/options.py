@@ -242,6 +242,12 @@ Files = Annotated[
         " Repeatable.",
     ),
 ]  # fmt: skip
+AbortCanary = Annotated[
+    bool,
+    typer.Option(
+        "--abort-canary", help="Abort a canary that has this for itself; it is refused without."
+    ),
+]
 Force = Annotated[
     bool,
     typer.Option(

@@ -32,6 +32,15 @@ COLOURS = {
     "foreign": "red",
     "quarantined": "red",
     "used up": "red",
+    "running": "green",
+    "promoted": "green",
+    "held": "yellow",
+    "paused": "yellow",
+    "rolled_back": "red",
+    "better": "green",
+    "equal": "green",
+    "undecided": "yellow",
+    "worse": "red",
     "not asked": "red",
 }
 INDENT, GAP = 2, 2  # columns

@@ -153,14 +153,17 @@ def _named(values: Mapping[str, Any], name: str) -> Any:
 
 
 def grouped(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands under dotted names as objects: {"a.b": 1} as {"a": {"b": 1}}."""
+    """What stands under dotted names as objects: {"a.b.c": 1} as {"a": {"b": {"c": 1}}}."""
     found: dict[str, Any] = {}
     for name, value in values.items():
-        group, dot, inside = name.partition(".")
-        into = found.setdefault(group, {}) if dot else found
-        if not isinstance(into, dict) or (inside or name) in into:
-            raise InvalidInput(f"{group} is given whole, and in parts: give one of the two")
-        into[inside or name] = value
+        *groups, last = name.split(".")
+        into = found
+        for group in groups:
+            into = into.setdefault(group, {}) if isinstance(into, dict) else into
+        if not isinstance(into, dict) or last in into:
+            whole = name.partition(".")[0]
+            raise InvalidInput(f"{whole} is given whole, and in parts: give one of the two")
+        into[last] = value
     return found
 
 

@@ -12,6 +12,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import NoReturn
 
 from penstock.control.errors import HoldsStill, NotAdmitted, StoreUnavailable
@@ -47,6 +48,10 @@ class ClusterStore(Cluster):
         self._hold_unstored = False  # a restart would forget that this head holds still
         self._listens = False  # to strangers too, until it has taken over
         self._restored = False  # from a backup, and it has not taken over since
+
+    def now(self) -> datetime:
+        """When a change that is made now was made."""
+        return self._clock.now()
 
     @property
     def stamp(self) -> Stamp:

@@ -18,6 +18,8 @@ from penstock.control.errors import Code, InvalidInput, PenstockError
 from penstock.control.managers.cluster_store import ClusterStore, Step
 from penstock.control.state.adapters.registry import StoredEvidence
 from penstock.control.state.canary.canary import Canary
+from penstock.control.state.canary.ending import aborted
+from penstock.control.state.canary.owning import owned
 from penstock.control.state.cluster import ClusterView, Gateway
 from penstock.control.state.fleet.replica import Node
 from penstock.control.state.recording.recordings import Recording
@@ -63,6 +65,7 @@ class Write:
     if_match: str | None = None  # as the headers say it
     if_none_match: str | None = None
     together: Sequence[Change] = ()  # documents that are stored with the change, or not at all
+    abort_canary: bool = False  # those that have what it changes; else it is refused
 
     @property
     def origin(self) -> Origin:
@@ -91,16 +94,36 @@ class Write:
             )
 
     async def apply(self, cluster: ClusterStore, step: Step, what: str) -> ClusterView:
-        """The view with the change, or as it would be. Raises as `ClusterStore.apply`."""
+        """The view with the change, or as it would be. Raises `canary-owns`, and as
+        `ClusterStore.apply`."""
+        step = self._beside_canaries(cluster, step)
         if self.dry_run:
             return cluster.tried(step)
         return await cluster.apply(step, self.author(what), self.together)
 
     async def apply_slow(self, cluster: ClusterStore, step: Step, what: str) -> ClusterView:
         """As `apply`, of a step that computes for long."""
+        step = self._beside_canaries(cluster, step)
         if self.dry_run:
             return await cluster.tried_slow(step)
         return await cluster.apply_slow(step, self.author(what), self.together)
+
+    def _beside_canaries(self, cluster: ClusterStore, step: Step) -> Step:
+        """The step where no canary that goes on has what it changes, or once those are aborted."""
+
+        def freed(view: ClusterView) -> ClusterView:
+            new = step(view)
+            taken = owned(view, new)
+            if not taken:
+                return new
+            if not self.abort_canary:
+                raise PenstockError("; ".join(map(str, taken)), Code.CANARY_OWNS)
+            for each in taken:
+                why = f"{self.who} changed {each.name}"
+                view = aborted(view, each.canary.spec.name, why, cluster.now())
+            return step(view)
+
+        return freed
 
     async def store(self, cluster: ClusterStore, changes: Sequence[Change], what: str) -> None:
         """Stores documents that are not part of the view, or nothing. Raises as

@@ -17,6 +17,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from penstock.control.managers.routing.traffic import Totals
+from penstock.control.metrics.canaries import canaries
 from penstock.control.metrics.families import by_deployment, by_kind, gauge, labelled
 from penstock.control.state.cluster import ClusterView, GatewayState
 from penstock.control.state.events import Event, Reason
@@ -148,6 +149,7 @@ class _Cluster:
         yield from _counted(view)
         yield from _deployments(view)
         yield from _traffic(view, totals)
+        yield from canaries(view)
         yield by_deployment(
             GaugeMetricFamily,
             "penstock_head_deployment_program_not_asked",

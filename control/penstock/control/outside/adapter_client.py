@@ -13,7 +13,7 @@ from penstock.control.admin.adapters.models import (
     EvidenceModel,
     WhereModel,
 )
-from penstock.control.outside.admin_transport import AdminTransport, quote
+from penstock.control.outside.admin_transport import AdminTransport, over_canaries, quote
 
 # A source may be far away, or large.
 REGISTER_TIMEOUT = timedelta(minutes=30)
@@ -64,13 +64,15 @@ class AdapterClient(AdminTransport):
         reply = await self.call("POST", f"{_path(ref)}/promote", json={"to": to})
         return self.read(reply, AdapterModel)
 
-    async def retire_adapter(self, ref: str) -> AdapterModel:
+    async def retire_adapter(self, ref: str, *, abort_canary: bool = False) -> AdapterModel:
         """Nobody may ask for it any more."""
-        return self.read(await self.call("POST", f"{_path(ref)}/retire"), AdapterModel)
+        params = over_canaries(abort=abort_canary)
+        reply = await self.call("POST", f"{_path(ref)}/retire", params=params)
+        return self.read(reply, AdapterModel)
 
-    async def remove_adapter(self, ref: str) -> None:
+    async def remove_adapter(self, ref: str, *, abort_canary: bool = False) -> None:
         """Deletes it for good."""
-        await self.call("DELETE", _path(ref))
+        await self.call("DELETE", _path(ref), params=over_canaries(abort=abort_canary))
 
     async def where_adapter(self, ref: str) -> list[WhereModel]:
         """On which replicas it is."""
@@ -94,18 +96,27 @@ class AdapterClient(AdminTransport):
         those = {"deployment": deployment} if deployment else {}
         return await self.pages_of("aliases", AliasModel, lambda it: it.model, **those)
 
-    async def put_alias(self, deployment: str, alias: str, spec: Mapping[str, Any]) -> AliasModel:
+    async def put_alias(
+        self, deployment: str, alias: str, spec: Mapping[str, Any], *, abort_canary: bool = False
+    ) -> AliasModel:
         """Moves an alias, or makes it."""
-        reply = await self.call("PUT", _alias(deployment, alias), json=dict(spec))
+        path, params = _alias(deployment, alias), over_canaries(abort=abort_canary)
+        reply = await self.call("PUT", path, json=dict(spec), params=params)
         return self.read(reply, AliasModel)
 
-    async def undo_alias(self, deployment: str, alias: str) -> AliasModel:
+    async def undo_alias(
+        self, deployment: str, alias: str, *, abort_canary: bool = False
+    ) -> AliasModel:
         """Takes its last move back."""
-        return self.read(await self.call("POST", f"{_alias(deployment, alias)}/undo"), AliasModel)
+        path, params = f"{_alias(deployment, alias)}/undo", over_canaries(abort=abort_canary)
+        return self.read(await self.call("POST", path, params=params), AliasModel)
 
-    async def delete_alias(self, deployment: str, alias: str) -> None:
+    async def delete_alias(
+        self, deployment: str, alias: str, *, abort_canary: bool = False
+    ) -> None:
         """Nobody can say it any more."""
-        await self.call("DELETE", _alias(deployment, alias))
+        params = over_canaries(abort=abort_canary)
+        await self.call("DELETE", _alias(deployment, alias), params=params)
 
     async def alias_history(self, deployment: str, alias: str) -> list[MoveModel]:
         """Its moves, the newest first."""

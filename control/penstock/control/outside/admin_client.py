@@ -25,8 +25,9 @@ from penstock.control.admin.tenancy.spend_models import SpendModel
 from penstock.control.admin.version_models import VersionModel
 from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
-from penstock.control.outside.admin_transport import TIMEOUT, quote, token_in
+from penstock.control.outside.admin_transport import TIMEOUT, over_canaries, quote, token_in
 from penstock.control.outside.apply_client import ApplyClient
+from penstock.control.outside.canary_client import CanaryClient
 from penstock.control.outside.engine_client import EngineClient
 from penstock.control.outside.event_client import EventClient
 from penstock.control.outside.recording_client import RecordingClient
@@ -50,6 +51,7 @@ class AdminClient(
     AdapterClient,
     ApplyClient,
     ShadowClient,
+    CanaryClient,
     RecordingClient,
     RolloutClient,
     EngineClient,
@@ -104,14 +106,20 @@ class AdminClient(
         return self.read(reply, DeploymentModel)
 
     async def put_deployment(
-        self, name: str, spec: SpecModel, *, over: DeploymentModel | None, reason: str = ""
+        self,
+        name: str,
+        spec: SpecModel,
+        *,
+        over: DeploymentModel | None,
+        reason: str = "",
+        abort_canary: bool = False,
     ) -> DeploymentModel:
         """Creates a deployment, or makes `over`, as it was read, what this spec says."""
         match = {"if-match": f"{over.generation}-{over.uid}"} if over else {"if-none-match": "*"}
         headers: dict[str, str | bytes] = {**match, **reason_header(reason)}
-        reply = await self.call(
-            "PUT", f"/deployments/{quote(name)}", json=spec.model_dump(), headers=headers
-        )
+        path, params = f"/deployments/{quote(name)}", over_canaries(abort=abort_canary)
+        body = spec.model_dump()
+        reply = await self.call("PUT", path, json=body, params=params, headers=headers)
         return self.read(reply, DeploymentModel)
 
     async def scale(self, name: str, replicas: int, *, reason: str = "") -> DeploymentModel:
@@ -121,17 +129,19 @@ class AdminClient(
         return self.read(reply, DeploymentModel)
 
     async def change_settings(
-        self, name: str, settings: SettingsModel, *, reason: str = ""
+        self, name: str, settings: SettingsModel, *, reason: str = "", abort_canary: bool = False
     ) -> DeploymentModel:
         """Changes those settings of a deployment that `settings` names."""
         path = f"/deployments/{quote(name)}/settings"
-        body = settings.model_dump(exclude_unset=True)
-        reply = await self.call("PATCH", path, json=body, headers=reason_header(reason))
+        body, headers = settings.model_dump(exclude_unset=True), reason_header(reason)
+        params = over_canaries(abort=abort_canary)
+        reply = await self.call("PATCH", path, json=body, params=params, headers=headers)
         return self.read(reply, DeploymentModel)
 
-    async def delete_deployment(self, name: str) -> None:
+    async def delete_deployment(self, name: str, *, abort_canary: bool = False) -> None:
         """Deletes a deployment; its replicas drain and stop."""
-        await self.call("DELETE", f"/deployments/{quote(name)}")
+        params = over_canaries(abort=abort_canary)
+        await self.call("DELETE", f"/deployments/{quote(name)}", params=params)
 
     async def spend(self, name: str) -> SpendModel:
         """What a deployment spent today and before."""

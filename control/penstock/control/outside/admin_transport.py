@@ -191,6 +191,11 @@ class AdminTransport:
             await asyncio.sleep(PAUSE.total_seconds())
 
 
+def over_canaries(*, abort: bool) -> dict[str, str]:
+    """The parameter of a change that may abort the canaries which have what it changes."""
+    return {"abort_canary": "true"} if abort else {}
+
+
 def quote(name: str) -> str:
     """A name as one part of a path. Raises `NotFound` for what is no part, and so nobody's name."""
     if name in ("", ".", "..") or "/" in name:

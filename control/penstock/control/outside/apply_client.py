@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from penstock.control.admin.apply.models import DocumentsModel, PlanModel
-from penstock.control.outside.admin_transport import AdminTransport
+from penstock.control.outside.admin_transport import AdminTransport, over_canaries
 from penstock.control.outside.rollout_client import reason_header
 
 # The head may fetch adapters first.
@@ -27,6 +27,7 @@ class ApplyClient(AdminTransport):
         force: bool = False,
         dry_run: bool = False,
         reason: str = "",
+        abort_canary: bool = False,
     ) -> PlanModel:
         """Makes what they say, or says what that would change. Raises `BadDocuments`."""
         flags = {"prune": prune, "force": force, "dry_run": dry_run}
@@ -35,7 +36,7 @@ class ApplyClient(AdminTransport):
             "POST",
             "/apply",
             json={"documents": list(documents)},
-            params={"set_name": set_name, **said},
+            params={"set_name": set_name, **said, **over_canaries(abort=abort_canary)},
             headers=reason_header(reason),
             timeout=APPLY_TIMEOUT.total_seconds(),
         )

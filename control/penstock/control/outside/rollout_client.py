@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.revision_models import RevisionModel, SettingsChangeModel
-from penstock.control.outside.admin_transport import AdminTransport, quote
+from penstock.control.outside.admin_transport import AdminTransport, over_canaries, quote
 
 
 def reason_header(reason: str) -> dict[str, bytes]:
@@ -28,31 +28,41 @@ class RolloutClient(AdminTransport):
         return self.read(reply, list[SettingsChangeModel])
 
     async def settings_back(
-        self, name: str, *, to: int | None = None, reason: str = ""
+        self, name: str, *, to: int | None = None, reason: str = "", abort_canary: bool = False
     ) -> DeploymentModel:
         """Makes its settings again as they were after a change, or before the last one."""
         number = -1 if to is None else to
-        return await self._changed(name, "rollback", reason, json={"settings": number})
+        body = {"settings": number}
+        return await self._changed(name, "rollback", reason, abort_canary, json=body)
 
     async def roll_back(
-        self, name: str, *, to: int | None = None, reason: str = ""
+        self, name: str, *, to: int | None = None, reason: str = "", abort_canary: bool = False
     ) -> DeploymentModel:
         """Makes it of an earlier revision's template again."""
-        return await self._changed(name, "rollback", reason, json={"revision": to})
+        body = {"revision": to}
+        return await self._changed(name, "rollback", reason, abort_canary, json=body)
 
-    async def restart(self, name: str, *, reason: str = "") -> DeploymentModel:
+    async def restart(
+        self, name: str, *, reason: str = "", abort_canary: bool = False
+    ) -> DeploymentModel:
         """Replaces every replica by a new one of the same template."""
-        return await self._changed(name, "restart", reason)
+        return await self._changed(name, "restart", reason, abort_canary)
 
-    async def pause(self, name: str, *, reason: str = "") -> DeploymentModel:
+    async def pause(
+        self, name: str, *, reason: str = "", abort_canary: bool = False
+    ) -> DeploymentModel:
         """Stops a rollout where it is."""
-        return await self._changed(name, "pause", reason)
+        return await self._changed(name, "pause", reason, abort_canary)
 
-    async def resume(self, name: str, *, reason: str = "") -> DeploymentModel:
+    async def resume(
+        self, name: str, *, reason: str = "", abort_canary: bool = False
+    ) -> DeploymentModel:
         """Goes on with a rollout that was paused, or has failed."""
-        return await self._changed(name, "resume", reason)
+        return await self._changed(name, "resume", reason, abort_canary)
 
-    async def _changed(self, name: str, verb: str, reason: str, **more: Any) -> DeploymentModel:
-        path = f"/deployments/{quote(name)}/{verb}"
-        reply = await self.call("POST", path, headers=reason_header(reason), **more)
+    async def _changed(
+        self, name: str, verb: str, reason: str, abort_canary: bool, **more: Any
+    ) -> DeploymentModel:
+        path, params = f"/deployments/{quote(name)}/{verb}", over_canaries(abort=abort_canary)
+        reply = await self.call("POST", path, params=params, headers=reason_header(reason), **more)
         return self.read(reply, DeploymentModel)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from penstock.adapters.alias import Target
 from penstock.adapters.shown import public_name
 from penstock.control.declared.messages import message_of, value_of
+from penstock.control.rpc.canary_wire import step_counts
 from penstock.control.rpc.recording_wire import recording_rule
 from penstock.control.rpc.shadow_wire import shadow_rule
 from penstock.control.rpc.tenant_wire import tenant
@@ -56,6 +57,7 @@ def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
         deployments=counts,
         doubts=tuple((d.replica_id, d.reason, d.for_ms) for d in message.doubts),
         streams=_streams(message),
+        canaries=step_counts(message.canaries),
         programs={
             each.deployment: _program_counts(each.program)
             for each in message.deployments
@@ -115,6 +117,7 @@ class RouteEncoder:
                 *map(shadow_rule, routes.shadows),
                 *map(recording_rule, routes.recordings),
             ],
+            canaries=[message_of(routes_pb2.CanaryRule, each) for each in routes.canaries],
             comparer_address=routes.comparer_address,
             lost_accelerators=[
                 message_of(routes_pb2.LostAccelerators, each) for each in routes.lost_accelerators
@@ -143,7 +146,10 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         limits=message_of(routes_pb2.Limits, route.limits),
         selection_policy=route.sharing.policy.value,
         session_affinity=_AFFINITIES[route.sharing.session_affinity],
-        canary=[message_of(routes_pb2.CanaryWeight, each) for each in route.sharing.canary],
+        canary=[
+            message_of(routes_pb2.CanaryWeight, each)
+            for each in (*route.sharing.canary, *route.shares)
+        ],
         availability=_AVAILABILITIES[route.prospect.availability],
         availability_detail=route.prospect.detail,
         expected_ready_at_ms=route.prospect.expected_ready_at_ms,

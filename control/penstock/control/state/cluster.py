@@ -13,6 +13,7 @@ from penstock.control.errors import Code, NotFound
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.applied import Applied
 from penstock.control.state.canary.canary import Canaries
+from penstock.control.state.canary.counts import StepCounts
 from penstock.control.state.fleet.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.recording.recordings import Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, DeploymentName
@@ -75,6 +76,7 @@ class GatewayReport:
     # Requests under way of tenants that have a limit of them.
     streams: Mapping[str, int] = field(default_factory=dict)
     programs: Mapping[str, ProgramCounts] = field(default_factory=dict)  # by deployment
+    canaries: tuple[StepCounts, ...] = ()  # of the rules that it has
 
 
 @dataclass(frozen=True, slots=True)

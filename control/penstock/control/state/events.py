@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     BUDGET = "budget"
     QUARANTINE = "quarantine"
     SHADOW = "shadow"
+    CANARY = "canary"
 
 
 class EventType(StrEnum):
@@ -89,6 +90,14 @@ class Reason(StrEnum):
     REQUEST_RELEASED = "RequestReleased"
     VERDICT_CHANGED = "VerdictChanged"
     SHADOW_ENDED = "ShadowEnded"
+    CANARY_STARTED = "CanaryStarted"
+    CANARY_ADVANCED = "CanaryAdvanced"
+    CANARY_HELD = "CanaryHeld"
+    CANARY_PAUSED = "CanaryPaused"
+    CANARY_RESUMED = "CanaryResumed"
+    CANARY_ROLLED_BACK = "CanaryRolledBack"
+    CANARY_PROMOTED = "CanaryPromoted"
+    CANARY_ABORTED = "CanaryAborted"
 
 
 _R = Reason
@@ -100,6 +109,7 @@ WARNINGS: Final = frozenset(
         *(_R.NODE_SILENT, _R.NODE_LOST, _R.GATEWAY_LOST, _R.ADAPTER_FAILED),
         *(_R.BUDGET_USED_UP, _R.REQUEST_QUARANTINED),
         *(_R.PROGRAM_FAILED, _R.PROGRAM_NOT_ASKED),
+        _R.CANARY_ROLLED_BACK,
     }
 )
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from penstock.adapters.adapter import AdapterRef
 from penstock.adapters.alias import Alias
 from penstock.adapters.version import AdapterVersion, VersionState
+from penstock.control.state.canary.happened import of_canary
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.events import LONGEST_TEXT, Event, EventKind, Reason
 from penstock.control.state.fleet.replica import (
@@ -69,6 +70,7 @@ def what_is_told(view: ClusterView) -> tuple[object, ...]:
         view.suspects,
         view.shadows.named,
         view.shadows.compared.verdicts,
+        view.canaries.named,
         signs(view),
     )
 
@@ -102,6 +104,8 @@ def _all(before: ClusterView, after: ClusterView, at: datetime) -> Iterator[Even
             yield from _of(EventKind.QUARANTINE, name, said, at, suspect.deployment)
     for name, shadow in after.shadows.named.items():
         yield from _of(EventKind.SHADOW, name, _shadow(before, after, shadow), at)
+    for _, earlier, canary in _changed(before.canaries.named, after.canaries.named):
+        yield from of_canary(earlier, canary, at) if canary else ()
 
 
 def _of(

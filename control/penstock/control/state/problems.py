@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from penstock.control.state.canary.canary import Canary, CanaryState
 from penstock.control.state.cluster import ClusterView, GatewayState
 from penstock.control.state.fleet.liveness import Liveness
 from penstock.control.state.fleet.replica import LIVE, Node, NodeIntent, NodeState, ReplicaState
@@ -22,6 +23,9 @@ from penstock.control.state.shadow.condition import missing
 # Heartbeats come each second: of a node that is not heard for longer, all that is shown is old.
 UNOBSERVED_AFTER = timedelta(seconds=3)
 LONGEST_TEXT = 300  # characters of what an engine says
+# A canary that is held so much longer than its step takes is somebody's to look at.
+HELD_LONG = timedelta(hours=1)
+ROLLED_BACK_FOR = timedelta(days=1)  # it is told, unless it is deleted before
 
 
 class ProblemKind(StrEnum):
@@ -43,6 +47,7 @@ class ProblemKind(StrEnum):
     COMPARER = "comparer"
     SHADOW = "shadow"
     PROGRAM = "program"
+    CANARY = "canary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,7 @@ def problems(
         *(each for _, it in sorted(view.deployments.items()) for each in _of_deployment(view, it)),
         *_of_programs(view, live),
         *_of_shadows(view),
+        *_of_canaries(view, now),
     )
 
 
@@ -158,6 +164,26 @@ def _of_shadows(view: ClusterView) -> Iterator[Problem]:
                 f"repeats nothing: {why}; `penstock shadow delete {name}` if it is not to come back"
             )
             yield Problem(ProblemKind.SHADOW, f"shadow {name}", text)
+
+
+def _of_canaries(view: ClusterView, now: datetime) -> Iterator[Problem]:
+    for name, canary in sorted(view.canaries.named.items()):
+        if text := _canary_trouble(canary, now):
+            yield Problem(ProblemKind.CANARY, f"canary {name}", shortened(text))
+
+
+def _canary_trouble(canary: Canary, now: datetime) -> str:
+    name, beside = canary.spec.name, f"{canary.candidate} beside {canary.stable}"
+    ended = canary.state is CanaryState.ROLLED_BACK and canary.ended_at
+    if ended and now - ended < ROLLED_BACK_FOR:
+        return f"is rolled back, {beside}: {canary.why}; `penstock canary status {name}`"
+    if canary.state is CanaryState.HELD:
+        since = canary.passed[-1].at if canary.passed else canary.created_at
+        hours = (now - since - timedelta(seconds=canary.now.min_seconds)) / HELD_LONG
+        if hours >= 1:
+            share = f"{canary.permille / 10:g} %"
+            return f"has been held at {share} for {hours:.0f} h, {beside}: {canary.why}"
+    return ""
 
 
 def _of_programs(view: ClusterView, live: Liveness) -> Iterator[Problem]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Response, status
 
 from penstock.control.admin.adapters.alias_models import AliasModel, AliasSpecModel, MoveModel
@@ -9,8 +11,11 @@ from penstock.control.admin.auth import Viewer
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
-from penstock.control.admin.writes import Change, Put, tagged
+from penstock.control.admin.writes import Asked, OverCanaries, over_canaries, puts, tagged
 from penstock.control.managers.adapters.aliases import AliasManager
+from penstock.control.state.tenancy.tokens import Role
+
+Puts = Annotated[Asked, over_canaries(puts(Role.OPERATOR))]
 
 
 class AliasesApi:
@@ -47,7 +52,7 @@ class AliasesApi:
         return AliasModel.of(found)
 
     async def put_alias(
-        self, deployment: str, alias: str, body: AliasSpecModel, write: Put
+        self, deployment: str, alias: str, body: AliasSpecModel, write: Puts
     ) -> AliasModel:
         """Moves an alias, or makes it (201). All gateways are told at once; a request that has
         begun ends under the version that it began with."""
@@ -55,11 +60,11 @@ class AliasesApi:
         write.tell(made, f"/admin/v1/aliases/{deployment}/{alias}" if is_new else "")
         return AliasModel.of(made)
 
-    async def delete_alias(self, deployment: str, alias: str, write: Change) -> None:
+    async def delete_alias(self, deployment: str, alias: str, write: OverCanaries) -> None:
         """Deletes an alias; the versions that it named stay."""
         await self._aliases.delete(deployment, alias, write)
 
-    async def undo_alias(self, deployment: str, alias: str, write: Change) -> AliasModel:
+    async def undo_alias(self, deployment: str, alias: str, write: OverCanaries) -> AliasModel:
         """Takes the last move back; taken back twice, it is two moves back."""
         write.tell(undone := await self._aliases.undo(deployment, alias, write))
         return AliasModel.of(undone)

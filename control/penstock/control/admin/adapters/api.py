@@ -25,7 +25,7 @@ from penstock.control.admin.auth import Viewer, check_role
 from penstock.control.admin.documents import or_created
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
-from penstock.control.admin.writes import Asked, Change, Create, tagged
+from penstock.control.admin.writes import Asked, Change, Create, OverCanaries, tagged
 from penstock.control.errors import NotFound
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.write import Write
@@ -101,7 +101,7 @@ class AdaptersApi:
         tagged(response, version := view.adapters.version(adapter))
         return AdapterModel.of(view, version)
 
-    async def delete_adapter(self, adapter: str, write: Change) -> None:
+    async def delete_adapter(self, adapter: str, write: OverCanaries) -> None:
         """Deletes a version for good: its name and version are never given again. 409 while an
         alias names it."""
         await self._adapters.remove(adapter, write)
@@ -113,7 +113,7 @@ class AdaptersApi:
         write.tell(promoted := await self._adapters.promote(adapter, body.state, write))
         return AdapterModel.of(self._adapters.view, promoted)
 
-    async def retire_adapter(self, adapter: str, write: Change) -> AdapterModel:
+    async def retire_adapter(self, adapter: str, write: OverCanaries) -> AdapterModel:
         """Nobody may ask for the version any more; 409 while an alias names it."""
         write.tell(retired := await self._adapters.retire(adapter, write))
         return AdapterModel.of(self._adapters.view, retired)

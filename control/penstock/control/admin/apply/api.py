@@ -19,14 +19,16 @@ from penstock.control.admin.apply.models import DEPLOYMENT, DocumentsModel, Plan
 from penstock.control.admin.apply.named_kind import Applier
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.resources import resources
-from penstock.control.admin.writes import Create
+from penstock.control.admin.writes import Asked, creates, over_canaries
 from penstock.control.errors import BadDocuments, Code, Fault, PenstockError
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.rollout.fits import Fits
 from penstock.control.managers.write import Write
 from penstock.control.state.applying import Options, Plan, Refusals, Said, planned, refusals
+from penstock.control.state.canary.owning import owned
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.tenancy.tokens import Role
 from penstock.control.supervision.clock import Clock
 
 SET = "default"
@@ -37,6 +39,7 @@ SetName = Annotated[
         description="of the documents that are applied together: what it made it may prune",
     ),
 ]
+Applies = Annotated[Asked, over_canaries(creates(Role.OPERATOR))]
 Prune = Annotated[bool, Query(description="delete what the set made and says no longer")]
 Force = Annotated[
     bool, Query(description="overwrite what others have set since, and try what has failed")
@@ -64,7 +67,7 @@ class ApplyApi:
     async def apply(
         self,
         body: DocumentsModel,
-        write: Create,
+        write: Applies,
         set_name: SetName = SET,
         prune: Prune = False,
         force: Force = False,
@@ -84,6 +87,8 @@ class ApplyApi:
                 plan = _sound(planned(view, documents, kinds_of(by), options))
                 if not write.dry_run and not force and (faults := refusals(plan)):
                     raise BadDocuments(faults, Code.CONFLICT)
+                if not write.abort_canary and (faults := _owned(view, plan)):
+                    raise BadDocuments(faults, Code.CANARY_OWNS)
                 made.append((view, plan))
                 return plan.view
 
@@ -140,6 +145,15 @@ class ApplyApi:
         check_source(write, model.source)
         fetching = self._adapters.fetched(view, model.to_spec(), model.source, write.who)
         return await held.enter_async_context(fetching)
+
+
+def _owned(view: ClusterView, plan: Plan) -> list[Fault]:
+    """Each document that would take something from a canary that goes on."""
+    document = {(step.kind, step.name): step.document for step in plan.steps}
+    return [
+        Fault(document.get((each.kind, each.name), -1), (), str(each))
+        for each in owned(view, plan.view)
+    ]
 
 
 def _sound(plan: Plan) -> Plan:

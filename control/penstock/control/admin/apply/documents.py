@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.control.admin.adapters.alias_models import AliasSpecModel
 from penstock.control.admin.adapters.models import NewAdapterModel
+from penstock.control.admin.canary.spec_models import CanarySpecModel
 from penstock.control.admin.fields import Text
 from penstock.control.admin.refusals import refusal
 from penstock.control.admin.rollout.deployment_settings import GROUPS
@@ -62,6 +63,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "adapter": Shape(NewAdapterModel, ("name", "version"), between="@"),
     "alias": Shape(AliasDocument, ("deployment", "alias"), between=":"),
     "shadow": Shape(ShadowSpecModel, ("name",)),
+    "canary": Shape(CanarySpecModel, ("name",), ("guards",)),
     "access": Shape(AccessModel, ()),
 }
 """In the order in which they are made: what comes later may name what comes before."""

@@ -11,6 +11,7 @@ from penstock.adapters.adapter import AdapterRef
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.version import VersionState
 from penstock.control.admin.adapters.alias_models import AliasSpecModel
+from penstock.control.admin.apply.canary_kind import CanaryKind
 from penstock.control.admin.apply.deployment_kind import Deployments
 from penstock.control.admin.apply.documents import SHAPES, validated, written
 from penstock.control.admin.apply.named_kind import CACHED, Applier, NamedKind
@@ -194,6 +195,7 @@ KINDS: Final[Mapping[str, type[NamedKind]]] = {
     "adapter": Adapters,
     "alias": Aliases,
     "shadow": Shadows,
+    "canary": CanaryKind,
     "access": Access,
 }
 

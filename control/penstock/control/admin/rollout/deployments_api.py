@@ -22,7 +22,15 @@ from penstock.control.admin.rollout.models import (
     SpecModel,
 )
 from penstock.control.admin.rollout.program_models import ProgramStatusModel
-from penstock.control.admin.writes import Asked, Change, changes, creates, puts, tagged
+from penstock.control.admin.writes import (
+    Asked,
+    OverCanaries,
+    changes,
+    creates,
+    over_canaries,
+    puts,
+    tagged,
+)
 from penstock.control.errors import Code, PenstockError, Refused
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.rollout.fits import Fits
@@ -51,8 +59,9 @@ from penstock.control.state.tenancy.tokens import Role
 from penstock.control.supervision.clock import Clock
 
 Creates = Annotated[Asked, creates(DeploymentSpec)]
-Puts = Annotated[Asked, puts(DeploymentSpec)]
-Changes = Annotated[Asked, changes(DeploymentSpec)]
+Puts = Annotated[Asked, over_canaries(puts(DeploymentSpec))]
+Scales = Annotated[Asked, changes(DeploymentSpec)]
+Changes = Annotated[Asked, over_canaries(changes(DeploymentSpec))]
 
 OwnedBy = Annotated[
     Owner | None, Query(description="people: without engines; engines: these alone")
@@ -136,9 +145,7 @@ class DeploymentsApi:
         view = await write.apply(self._cluster, step, f"put deployment {name}")
         return await self._told(view, name, write, made_at)
 
-    async def scale_deployment(
-        self, name: str, body: ScaleModel, write: Changes
-    ) -> DeploymentModel:
+    async def scale_deployment(self, name: str, body: ScaleModel, write: Scales) -> DeploymentModel:
         """Changes only the number of replicas."""
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
@@ -165,7 +172,7 @@ class DeploymentsApi:
         what = f"set {', '.join(sorted(body.model_fields_set)) or 'nothing'} of deployment {name}"
         return await self.change(name, step, write, what)
 
-    async def delete_deployment(self, name: str, write: Change) -> None:
+    async def delete_deployment(self, name: str, write: OverCanaries) -> None:
         """Deletes a deployment; its replicas drain and stop."""
 
         def step(view: ClusterView) -> ClusterView:

@@ -10,7 +10,7 @@ import typer
 from penstock.control.admin.adapters.alias_models import AliasModel, MoveModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import confirm, say, say_list, verb
-from penstock.control.cli.options import Yes
+from penstock.control.cli.options import AbortCanary, Yes
 from penstock.control.errors import invalid_setting
 from penstock.control.outside.admin_client import AdminClient
 
@@ -49,13 +49,14 @@ def set_alias(
     target: Annotated[str, typer.Argument(metavar="NAME@VERSION")],
     preload: Preload = None,
     pinned: Pinned = None,
+    abort_canary: AbortCanary = False,
 ) -> None:
     """Make an alias, or move it: new requests get the version from now on, those under way keep
     theirs.
 
     Example: penstock alias set mini:pirate pirate@2
     """
-    _put(head, name, {"target": target, **_given(preload, pinned)})
+    _put(head, name, {"target": target, **_given(preload, pinned)}, abort_canary=abort_canary)
 
 
 @verb(alias, "split")
@@ -67,22 +68,29 @@ def split(
     ],
     preload: Preload = None,
     pinned: Pinned = None,
+    abort_canary: AbortCanary = False,
 ) -> None:
     """Share an alias out between versions; a session stays with its own.
 
     Example: penstock alias split mini:pirate pirate@1=90 pirate@2=10
     """
-    _put(head, name, {"split": _weights(weights), **_given(preload, pinned)})
+    _put(
+        head,
+        name,
+        {"split": _weights(weights), **_given(preload, pinned)},
+        abort_canary=abort_canary,
+    )
 
 
 @verb(alias, "undo")
-def undo(head: Head, name: Alias) -> None:
+def undo(head: Head, name: Alias, abort_canary: AbortCanary = False) -> None:
     """Take the last move of an alias back; once more, the one before it.
 
     Example: penstock alias undo mini:pirate
     """
     deployment, own = _parts(name)
-    _say(head, head.ask(lambda admin: admin.undo_alias(deployment, own)))
+    over = {"abort_canary": abort_canary}
+    _say(head, head.ask(lambda admin: admin.undo_alias(deployment, own, **over)))
 
 
 @verb(alias, "history")
@@ -107,7 +115,7 @@ def list_aliases(head: Head) -> None:
 
 
 @verb(alias, "delete")
-def delete(head: Head, name: Alias, yes: Yes = False) -> None:
+def delete(head: Head, name: Alias, yes: Yes = False, abort_canary: AbortCanary = False) -> None:
     """Have nobody say an alias any more; the versions that it named stay.
 
     At a terminal it asks first; elsewhere it takes --yes.
@@ -119,18 +127,18 @@ def delete(head: Head, name: Alias, yes: Yes = False) -> None:
         known = [it.alias for it in head.ask(lambda admin: admin.aliases(deployment))]
         if own in known:
             confirm(f"{name} and its history are deleted, who says it gets 404")
-    head.ask(lambda admin: admin.delete_alias(deployment, own))
+    head.ask(lambda admin: admin.delete_alias(deployment, own, abort_canary=abort_canary))
     say(head, {"deleted": name}, f"{name} is deleted")
 
 
-def _put(head: Head, name: str, spec: dict[str, Any]) -> None:
+def _put(head: Head, name: str, spec: dict[str, Any], *, abort_canary: bool) -> None:
     """Sends the spec; what it does not say of an alias that there is stays as it is."""
     deployment, own = _parts(name)
 
     async def put(admin: AdminClient) -> AliasModel:
         standing = (it for it in await admin.aliases(deployment) if it.alias == own)
         kept = {key: value for it in standing for key, value in _options(it).items()}
-        return await admin.put_alias(deployment, own, kept | spec)
+        return await admin.put_alias(deployment, own, kept | spec, abort_canary=abort_canary)
 
     _say(head, head.ask(put))
 

@@ -18,7 +18,7 @@ from penstock.control.admin.adapters.models import (
 from penstock.control.cli.adapters.uploading import shown_upload
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import confirm, say, say_fields, say_json, say_list, verb
-from penstock.control.cli.options import Yes
+from penstock.control.cli.options import AbortCanary, Yes
 from penstock.control.errors import invalid_setting
 from penstock.control.serving.settings_text import checked, pairs
 
@@ -153,12 +153,13 @@ def promote(
 
 
 @verb(adapters, "retire")
-def retire(head: Head, adapter: Ref) -> None:
+def retire(head: Head, adapter: Ref, abort_canary: AbortCanary = False) -> None:
     """Have nobody ask for a version any more. No alias may name it.
 
     Example: penstock adapters retire pirate@1
     """
-    _say_state(head, head.ask(lambda admin: admin.retire_adapter(adapter)))
+    over = {"abort_canary": abort_canary}
+    _say_state(head, head.ask(lambda admin: admin.retire_adapter(adapter, **over)))
 
 
 @verb(adapters, "where")
@@ -172,7 +173,7 @@ def where(head: Head, adapter: Ref) -> None:
 
 
 @verb(adapters, "remove")
-def remove(head: Head, adapter: Ref, yes: Yes = False) -> None:
+def remove(head: Head, adapter: Ref, yes: Yes = False, abort_canary: AbortCanary = False) -> None:
     """Delete a version for good: its name is never given again. No alias may name it.
 
     At a terminal it asks first; elsewhere it takes --yes.
@@ -182,7 +183,7 @@ def remove(head: Head, adapter: Ref, yes: Yes = False) -> None:
     if not yes:
         known = head.ask(lambda admin: admin.adapter(adapter))
         confirm(f"{known.adapter} is deleted for good, its name is never given again")
-    head.ask(lambda admin: admin.remove_adapter(adapter))
+    head.ask(lambda admin: admin.remove_adapter(adapter, abort_canary=abort_canary))
     say(head, {"deleted": adapter}, f"{adapter} is deleted")
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from pydantic import BaseModel
 
+from penstock.control.admin.canary.models import CanaryRunModel
 from penstock.control.admin.rollout.models import (
     DeploymentModel,
     GatewayModel,
@@ -20,6 +21,7 @@ from penstock.control.admin.status_models import ProblemModel
 from penstock.control.admin.version_models import VersionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
+from penstock.control.cli.canary_tables import canary_parts
 from penstock.control.cli.failures import more, why
 from penstock.control.cli.money import dollars
 from penstock.control.cli.program_tables import program_parts, replica_note
@@ -42,6 +44,7 @@ class Everything:
     gateways: Sequence[GatewayModel]
     head: VersionModel | None = None
     problems: Sequence[ProblemModel] = ()
+    canaries: Sequence[CanaryRunModel] = ()
 
 
 @asks_head("status")
@@ -51,7 +54,7 @@ def status(
         bool, typer.Option("--check", help="Exit with 2 where anything is wrong.")
     ] = False,
 ) -> None:
-    """Show what is wrong, then deployments, replicas, nodes and gateways.
+    """Show what is wrong, then deployments, canaries that go on, replicas, nodes and gateways.
 
     \b
     Examples:
@@ -83,6 +86,7 @@ def to_json(everything: Everything) -> dict[str, object]:
         "replicas": dumped(everything.replicas),
         "nodes": dumped(everything.nodes),
         "gateways": dumped(everything.gateways),
+        "canaries": dumped(everything.canaries),
     }
 
 
@@ -98,6 +102,7 @@ def to_parts(everything: Everything) -> list[Part]:
         *([listing("Engines", DEPLOYMENT_COLUMNS, map(_deployment, engines))] if engines else ()),
         *notes((it.name, why(it, LONGEST_TEXT)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
+        *canary_parts(everything.canaries),
         *_spends(deployments),
         *program_parts(deployments),
         listing("Replicas", REPLICA_COLUMNS, (_replica(it, unobserved) for it in replicas)),
@@ -240,4 +245,5 @@ async def _everything(admin: AdminClient) -> Everything:
         await admin.gateways(),
         await admin.version(),
         (await admin.status()).problems,
+        [it for it in await admin.canaries() if it.ended_at is None],
     )

@@ -13,7 +13,7 @@ from penstock.control.admin.rollout.deployment_settings import SETTINGS, Setting
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say
-from penstock.control.cli.options import Reason, Wait, Yes
+from penstock.control.cli.options import AbortCanary, Reason, Wait, Yes
 from penstock.control.cli.rollout.following import follow
 from penstock.control.declared.fields import named
 from penstock.control.declared.listing import key_list, listing
@@ -94,6 +94,7 @@ def deploy(
     whole: Replace = False,
     reason: Reason = "",
     wait: Wait = False,
+    abort_canary: AbortCanary = False,
 ) -> None:
     """Serve a model, or change what is served under a name.
 
@@ -124,7 +125,8 @@ def deploy(
     if "model" not in {**kept, **said}:
         raise invalid_setting(f'say what {name} is to serve: --model, or "model" in a file (-f)')
     wanted = spec_with(kept, said, parse_engine_args(engine_arg or ()))
-    made = head.ask(lambda admin: admin.put_deployment(name, wanted, over=known, reason=reason))
+    how: Any = {"over": known, "reason": reason, "abort_canary": abort_canary}
+    made = head.ask(lambda admin: admin.put_deployment(name, wanted, **how))
     for change in differences(known.spec, made.spec) if known else ():
         typer.echo(f"{name}: {change}", err=head.as_json)
     _say(head, made)
@@ -161,6 +163,7 @@ def change_settings(
     ],
     reason: Reason = "",
     wait: Wait = False,
+    abort_canary: AbortCanary = False,
 ) -> None:
     """Change what gateways hold a deployment to: no replica is replaced, no request lost.
 
@@ -179,7 +182,8 @@ def change_settings(
       penstock set chat roles.prefill=1 roles.decode=2
     """
     said = SettingsModel.model_validate(parse_settings(settings))
-    made = head.ask(lambda admin: admin.change_settings(name, said, reason=reason))
+    how: Any = {"reason": reason, "abort_canary": abort_canary}
+    made = head.ask(lambda admin: admin.change_settings(name, said, **how))
     _say(head, made)
     _warn_of_missing(head, name, said)
     if wait:
@@ -187,7 +191,7 @@ def change_settings(
 
 
 @asks_head("delete")
-def delete(head: Head, name: Name, yes: Yes = False) -> None:
+def delete(head: Head, name: Name, yes: Yes = False, abort_canary: AbortCanary = False) -> None:
     """Serve a deployment no longer; its replicas finish what they have.
 
     At a terminal it asks first; elsewhere it takes --yes. Example: penstock delete mini
@@ -195,7 +199,7 @@ def delete(head: Head, name: Name, yes: Yes = False) -> None:
     if not yes and (known := head.ask(lambda admin: admin.deployment(name))):
         also = f", and its aliases: {', '.join(known.aliases)}" if known.aliases else ""
         confirm(f"{name}, with {known.status.ready} replicas that serve, is deleted{also}")
-    head.ask(lambda admin: admin.delete_deployment(name))
+    head.ask(lambda admin: admin.delete_deployment(name, abort_canary=abort_canary))
     say(head, {"deleted": name}, f"{name} is deleted")
 
 

@@ -10,11 +10,13 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from pydantic import BaseModel
 
+from penstock.control.admin.canary.models import CanaryRunModel
 from penstock.control.admin.event_models import EventModel
 from penstock.control.admin.rollout.models import DeploymentModel, ReplicaModel
 from penstock.control.admin.rollout.revision_models import RevisionModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
+from penstock.control.cli.canary_tables import canary_parts
 from penstock.control.cli.events import say_events
 from penstock.control.cli.program_tables import program_parts, replica_note
 from penstock.control.cli.tables import day, listing, memory_of, notes, show
@@ -30,14 +32,15 @@ class _Known(NamedTuple):
     revisions: Sequence[RevisionModel]
     replicas: Sequence[ReplicaModel]
     events: Sequence[EventModel]
+    canaries: Sequence[CanaryRunModel]
 
 
 @asks_head("describe")
 def describe(
     head: Head, name: Annotated[str, typer.Argument(help="The deployment, as clients name it.")]
 ) -> None:
-    """Show a deployment: what was asked for beyond the defaults, its revisions and replicas, why it
-    is not as wanted, and what happened last.
+    """Show a deployment: what was asked for beyond the defaults, its revisions, replicas and
+    canaries, why it is not as wanted, and what happened last.
 
     Example: penstock describe mini
     """
@@ -46,6 +49,7 @@ def describe(
         told: dict[str, object] = {"deployment": known.deployment.model_dump(mode="json")}
         told["revisions"] = _dumped(known.revisions)
         told["replicas"] = _dumped(known.replicas)
+        told["canaries"] = _dumped(known.canaries)
         told["events"] = _dumped(known.events)
         typer.echo(json.dumps(told, indent=2))
     else:
@@ -62,7 +66,12 @@ async def _asked(admin: AdminClient, name: str) -> _Known:
         raise NotFound(f"no deployment {name!r}", Code.UNKNOWN_DEPLOYMENT)
     replicas = await admin.replicas(deployment=name)
     found = await admin.events({"deployment": name}, last=EVENTS)
-    return _Known(deployment, await admin.revisions(name), replicas, found)
+    canaries = [it for it in await admin.canaries() if name in _deployments_of(it)]
+    return _Known(deployment, await admin.revisions(name), replicas, found, canaries)
+
+
+def _deployments_of(it: CanaryRunModel) -> tuple[str, str]:
+    return it.target.partition(":")[0], it.candidate
 
 
 def _show(known: _Known) -> None:
@@ -85,6 +94,7 @@ def _show(known: _Known) -> None:
         *notes((each.id, each.last_error) for each in known.replicas),
         *notes((each.id, each.leaving) for each in known.replicas),
         *notes(map(replica_note, known.replicas)),
+        *canary_parts(known.canaries),
         *program_parts([it]),
     )
     typer.echo(f"\nEvents{'' if known.events else ': none'}")

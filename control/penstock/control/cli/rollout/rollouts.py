@@ -10,7 +10,7 @@ from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.revision_models import RevisionModel, SettingsChangeModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import say, say_list, verb
-from penstock.control.cli.options import Reason, Wait
+from penstock.control.cli.options import AbortCanary, Reason, Wait
 from penstock.control.cli.rollout.following import follow, words
 from penstock.control.cli.tables import day
 from penstock.control.errors import Code, NotFound
@@ -77,6 +77,7 @@ def undo(
     settings: Settings = False,
     reason: Reason = "",
     wait: Wait = False,
+    abort_canary: AbortCanary = False,
 ) -> None:
     """Make a deployment's replicas again of what an earlier revision made them of; or its settings
     as they were after a change, or before the last one.
@@ -84,36 +85,52 @@ def undo(
     Example: penstock rollout undo mini --reason "answers too slow"
     """
     back = AdminClient.settings_back if settings else AdminClient.roll_back
-    made = head.ask(lambda admin: back(admin, name, to=to, reason=reason))
+    over = {"abort_canary": abort_canary}
+    made = head.ask(lambda admin: back(admin, name, to=to, reason=reason, **over))
     _say(head, made, wait=wait)
 
 
 @verb(rollout, "restart")
-def restart(head: Head, name: Name, reason: Reason = "", wait: Wait = False) -> None:
+def restart(
+    head: Head,
+    name: Name,
+    reason: Reason = "",
+    wait: Wait = False,
+    abort_canary: AbortCanary = False,
+) -> None:
     """Replace every replica of a deployment by a new one of the same, without a lost request.
 
     Example: penstock rollout restart mini
     """
-    made = head.ask(lambda admin: admin.restart(name, reason=reason))
+    over = {"abort_canary": abort_canary}
+    made = head.ask(lambda admin: admin.restart(name, reason=reason, **over))
     _say(head, made, wait=wait)
 
 
 @verb(rollout, "pause")
-def pause(head: Head, name: Name, reason: Reason = "") -> None:
+def pause(head: Head, name: Name, reason: Reason = "", abort_canary: AbortCanary = False) -> None:
     """Stop a change of a deployment where it is; what runs stays.
 
     Example: penstock rollout pause mini
     """
-    _say(head, head.ask(lambda admin: admin.pause(name, reason=reason)), wait=False)
+    over = {"abort_canary": abort_canary}
+    _say(head, head.ask(lambda admin: admin.pause(name, reason=reason, **over)), wait=False)
 
 
 @verb(rollout, "resume")
-def resume(head: Head, name: Name, reason: Reason = "", wait: Wait = False) -> None:
+def resume(
+    head: Head,
+    name: Name,
+    reason: Reason = "",
+    wait: Wait = False,
+    abort_canary: AbortCanary = False,
+) -> None:
     """Go on with a change that was paused, or try one that failed once more.
 
     Example: penstock rollout resume mini --wait
     """
-    _say(head, head.ask(lambda admin: admin.resume(name, reason=reason)), wait=wait)
+    over = {"abort_canary": abort_canary}
+    _say(head, head.ask(lambda admin: admin.resume(name, reason=reason, **over)), wait=wait)
 
 
 def _say(head: Head, made: DeploymentModel, *, wait: bool) -> None:

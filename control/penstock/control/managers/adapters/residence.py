@@ -108,4 +108,11 @@ class AdapterResidence:
 
 
 def _what_orders_follow_from(view: ClusterView) -> tuple[object, ...]:
-    return (view.deployments, view.nodes, view.replicas, view.adapters, view.held)
+    return (
+        view.deployments,
+        view.nodes,
+        view.replicas,
+        view.adapters,
+        view.canaries.shared,
+        view.held,
+    )

@@ -163,10 +163,7 @@ class AdapterManager:
         """Keeps what an evaluation found. Raises `unknown-adapter`, and `adapter-taken` where it
         was found of other bytes, or of models of another family."""
         self._check_evidence(ref, evidence)
-        text = json.dumps(report, separators=(",", ":")).encode() if report is not None else b""
-        async with self._telling:
-            keeps = text and not write.dry_run
-            kept = await asyncio.to_thread(self._reports.put, text) if keeps else ""
+        async with self.kept(None if write.dry_run else report) as kept:
             name = AdapterRef.parse(ref)
             told = StoredEvidence(f"ev_{secrets.token_hex(8)}", name, evidence, kept)
 
@@ -176,8 +173,16 @@ class AdapterManager:
 
             verdict = "passed" if evidence.passed else "failed"
             await write.apply(self._cluster, step, f"{ref} {verdict} {evidence.kind}")
-            await self._collect_reports()
         return told
+
+    @asynccontextmanager
+    async def kept(self, report: Mapping[str, Any] | None) -> AsyncIterator[str]:
+        """Keeps a report until the block ends, and for as long as evidence names it then; its
+        digest. Raises `StoreUnavailable`."""
+        text = json.dumps(report, separators=(",", ":")).encode() if report is not None else b""
+        async with self._telling:
+            yield await asyncio.to_thread(self._reports.put, text) if text else ""
+            await self._collect_reports()
 
     async def report(self, digest: str) -> Any:
         """A report that is kept; none where there is none."""

@@ -11,6 +11,7 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.write import Write
 from penstock.control.state.canary.canary import Canaries, Canary
 from penstock.control.state.canary.counts import Counts
+from penstock.control.state.canary.deciding import missing
 from penstock.control.state.canary.ending import aborted, moved_on, promotion_begun
 from penstock.control.state.canary.facts import facts_of
 from penstock.control.state.canary.guards import Finding, findings
@@ -31,6 +32,7 @@ class Account:
     silent: tuple[str, ...]  # as people read it: gateways of which nothing is known
     replicas_ready: int  # of the candidate
     replicas_wanted: int  # for the share of the step that it is at
+    missing: tuple[str, ...] = ()  # before it goes on, as people read it
 
 
 class CanaryManager:
@@ -56,8 +58,9 @@ class CanaryManager:
         found = findings(canary.spec, counted.step, counts, counted.edges) if counted.step else ()
         if not canary.is_active:
             return Account(canary, counts, found, (), 0, 0)
-        facts = facts_of(view, canary, counted, self._clock.now())
-        return Account(canary, counts, found, facts.silent, facts.ready, facts.wanted)
+        facts = facts_of(view, canary, counted, self._clock.steady())
+        lacks = missing(canary, counted, found, facts)
+        return Account(canary, counts, found, facts.silent, facts.ready, facts.wanted, lacks)
 
     async def create(self, spec: CanarySpec, write: Write) -> Canary:
         """Begins one, or has it wait for a revision. Raises `InvalidInput`, `canary-exists`,

@@ -49,7 +49,7 @@ def residence_of(
     them and so is not given to others instead."""
     replicas = [r for r in view.replicas_for(deployment) if r.state in LIVE]
     holders = [_holder(deployment, each, told.get(each.id)) for each in replicas]
-    placement = place(_desired(view.adapters, deployment), holders)
+    placement = place(_desired(view, deployment), holders)
     orders = {
         each.id: KeepOrder(
             kept=_with_digests(view.adapters, placement.keeps[each.id]),
@@ -85,12 +85,23 @@ def _is_concerned(
     return wanted or replica.id in told or bool(status.adapters or status.failed_adapters)
 
 
-def _desired(registry: AdapterRegistry, deployment: Deployment) -> list[Desired]:
+def _desired(view: ClusterView, deployment: Deployment) -> list[Desired]:
+    """What aliases name, and what canaries are to give shares of them."""
+    name = deployment.spec.name
+    candidates = {
+        each.target.alias: AdapterRef.parse(each.candidate)
+        for each in view.canaries.shared.get(name, ())
+        if each.target.alias
+    }
     return [
         Desired(ref, alias.preload, alias.pinned)
-        for alias in registry.aliases_of(deployment.spec.name)
-        for ref in alias.target.refs
+        for alias in view.adapters.aliases_of(name)
+        for ref in dict.fromkeys((*alias.target.refs, *_one(candidates.get(alias.name))))
     ]
+
+
+def _one(ref: AdapterRef | None) -> tuple[AdapterRef, ...]:
+    return (ref,) if ref else ()
 
 
 def _holder(deployment: Deployment, replica: Replica, told: KeepOrder | None) -> Holder:

@@ -125,6 +125,11 @@ class Canary:
         return self.spec.steps[self.shared_step - 1].permille if self.shared_step else 0
 
 
+def ended(canary: Canary, state: CanaryState, why: str, now: datetime) -> Canary:
+    """The canary once nobody is judged by it any more."""
+    return replace(canary, state=state, why=why, promoting=False, ended_at=now)
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What was counted of one run's step: it is stored, so that a head that is killed goes on."""

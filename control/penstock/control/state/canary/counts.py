@@ -83,6 +83,15 @@ class Reading:
     counts: Counts
 
 
+@dataclass(frozen=True, slots=True)
+class StepCounts:
+    """What a gateway tells of one run's step."""
+
+    uid: str  # of the run
+    step: int
+    counts: Counts
+
+
 def summed(readings: Iterable[Reading]) -> Counts:
     """What all have counted."""
     total = Counts()

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from penstock.control.state.canary.canary import Canary, CanaryState, Counted, PassedStep
+from penstock.control.state.canary.canary import (
+    Canary,
+    CanaryState,
+    Counted,
+    PassedStep,
+    ended,
+)
 from penstock.control.state.canary.counts import Counts
 from penstock.control.state.canary.facts import Facts, Rollout
 from penstock.control.state.canary.guards import Finding, Verdict
@@ -39,9 +45,17 @@ def decided(canary: Canary, counted: Counted, found: Sequence[Finding], facts: F
     return _going_on(canary, counted.counts, found, facts)
 
 
-def ended(canary: Canary, state: CanaryState, why: str, now: datetime) -> Canary:
-    """The canary once it is over."""
-    return replace(canary, state=state, why=why, promoting=False, ended_at=now)
+def missing(
+    canary: Canary, counted: Counted, found: Sequence[Finding], facts: Facts
+) -> tuple[str, ...]:
+    """What there has to be before an active one goes on, whether or not it is paused."""
+    if facts.gone:
+        return (facts.gone,)
+    if canary.promoting:
+        return (canary.why,) if canary.why else ()
+    if not canary.weighted:
+        return (_few(canary, facts),) if facts.ready < facts.wanted else ()
+    return (*_unknown(canary, facts), *_lacking(canary, counted.counts, found, facts))
 
 
 def _worse(canary: Canary, found: Sequence[Finding], facts: Facts) -> str:
@@ -82,7 +96,8 @@ def _going_on(canary: Canary, counts: Counts, found: Sequence[Finding], facts: F
     if not (unknown or lacking):
         return _passed(canary, found, facts.now)
     why = "; ".join((*unknown, *lacking))
-    if unknown or _stood(canary, facts.now):
+    spreads = unknown and canary.routed_at is None and not facts.silent
+    if (unknown and not spreads) or _stood(canary, facts.now):
         return _held(canary, why)
     return replace(canary, state=CanaryState.RUNNING, why=why)
 
@@ -111,6 +126,8 @@ def _lacking(
     if canary.routed_at and not _stood(canary, facts.now):
         until = canary.routed_at + timedelta(seconds=step.min_seconds)
         yield f"it stands until {until:%H:%M:%S} at least"
+    if not found:
+        yield "no guard has anything to judge"
     missing = [each for each in found if each.verdict is Verdict.UNDECIDED]
     yield from (f"{each.guard}: {each.missing or 'undecided'}" for each in missing)
 
@@ -139,10 +156,11 @@ def _held(canary: Canary, why: str) -> Canary:
 
 
 def _few(canary: Canary, facts: Facts) -> str:
-    return (
+    said = (
         f"{canary.now.permille} permille of {canary.target} want {facts.wanted} ready replicas of"
         f" {canary.candidate}, there are {facts.ready}"
     )
+    return f"{said}: {facts.why_few}" if facts.why_few else said
 
 
 def _summary(step: PassedStep) -> str:

@@ -12,8 +12,7 @@ from penstock.adapters.alias import Move, Target
 from penstock.adapters.promotion import NotPromoted, promote
 from penstock.adapters.version import BadMove, VersionState
 from penstock.control.state.adapters.registry import AdapterRegistry, StoredEvidence
-from penstock.control.state.canary.canary import ACTIVE, Canary, CanaryState
-from penstock.control.state.canary.deciding import ended
+from penstock.control.state.canary.canary import Canary, CanaryState, ended
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.promoting import with_failed_revision, with_template_of
 from penstock.control.state.rollout.revision import Origin
@@ -33,7 +32,7 @@ def aborted(view: ClusterView, name: str, why: str, now: datetime) -> ClusterVie
     """The view in which nobody has the candidate. Raises `unknown-canary`; one that is not active
     is left as it is."""
     canary = view.canaries.canary(name)
-    if canary.state not in ACTIVE:
+    if not canary.is_active:
         return view
     return moved_on(view, ended(canary, CanaryState.ABORTED, why, now), now)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from penstock.control.state.canary.canary import Canary, Counted
-from penstock.control.state.canary.spec import WHOLE
+from penstock.control.state.canary.replicas import missing, wanted
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.replica import Replica
 from penstock.control.state.fleet.serving import serving
@@ -39,6 +38,7 @@ class Facts:
     now: datetime
     wanted: int = 1  # ready replicas of the candidate, for the share of the step that it is at
     ready: int = 1  # that there are
+    why_few: str = ""  # why there are fewer; empty: nobody knows more
     silent: tuple[str, ...] = ()  # as people read it: gateways of which nothing is known
     behind: tuple[str, ...] = ()  # gateways that do not route by the step yet
     gone: str = ""  # what of its arms there is no more; empty: all is there
@@ -58,10 +58,12 @@ def facts_of(view: ClusterView, canary: Canary, counted: Counted, now: datetime)
     if gone or target is None:
         return facts
     silent, behind = _gateways(view, canary, counted, now)
+    asked, ready = wanted_of(view, canary, target), sum(1 for _ in _ready(view, canary, target))
     return Facts(
         now,
-        wanted=wanted_of(view, canary, target),
-        ready=sum(1 for _ in _ready(view, canary, target)),
+        wanted=asked,
+        ready=ready,
+        why_few=missing(view, canary) if canary.candidate_digest and ready < asked else "",
         silent=tuple(silent),
         behind=tuple(behind),
         shadow=_verdict(view, canary),
@@ -72,12 +74,13 @@ def facts_of(view: ClusterView, canary: Canary, counted: Counted, now: datetime)
 
 def wanted_of(view: ClusterView, canary: Canary, target: Deployment) -> int:
     """Ready replicas of the candidate that the share of its step asks for."""
-    share = math.ceil(target.spec.replicas * canary.now.permille / WHOLE)
+    share = wanted(view, canary)
     if canary.target.alias:
         alias = view.adapters.alias(canary.target.deployment, canary.target.alias)
         return share if alias.preload is None else min(share, alias.preload)
-    candidate = target if canary.candidate_digest else view.deployment(canary.candidate)
-    return 1 if candidate.target.template.is_managed else max(share, 1)
+    judged = target.revision if canary.candidate_digest else None
+    candidate = judged or view.deployment(canary.candidate).target
+    return 1 if candidate.template.is_managed else max(share, 1)
 
 
 def _ready(view: ClusterView, canary: Canary, target: Deployment) -> Iterator[Replica]:

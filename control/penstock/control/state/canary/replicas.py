@@ -4,9 +4,10 @@ Pure."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from penstock.control.state.canary.canary import Canary
-from penstock.control.state.canary.facts import wanted_of
+from penstock.control.state.canary.spec import WHOLE
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import LIVE, ReplicaState
 from penstock.control.state.rollout.capacity import Capacity, takes_more
@@ -30,8 +31,16 @@ def judged_revision(view: ClusterView, deployment: Deployment) -> Judged | None:
     canary = view.canaries.judging(name, revision.number) if revision else None
     if revision is None or canary is None:
         return None
-    replicas = min(wanted_of(view, canary, deployment), deployment.spec.replicas)
-    return Judged(revision.template_digest, replicas)
+    return Judged(revision.template_digest, wanted(view, canary))
+
+
+def wanted(view: ClusterView, canary: Canary) -> int:
+    """Replicas of the candidate that are to be ready before the step's share goes there."""
+    target = view.deployments.get(DeploymentName(canary.target.deployment))
+    share = ceil(target.spec.replicas * canary.now.permille / WHOLE) if target else 0
+    judged = target.judged if target and canary.candidate_digest else None
+    is_managed = judged is not None and judged.template.is_managed  # where one takes all there is
+    return min(share, 1) if is_managed else share
 
 
 def missing(view: ClusterView, canary: Canary) -> str:

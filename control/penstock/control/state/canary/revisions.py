@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from penstock.control.errors import InvalidSpec
-from penstock.control.state.canary.canary import Canaries, Canary, CanaryState
-from penstock.control.state.canary.deciding import ended
+from penstock.control.state.canary.canary import Canaries, Canary, CanaryState, ended
 from penstock.control.state.canary.spec import CanarySpec, Target
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment, DeploymentSpec

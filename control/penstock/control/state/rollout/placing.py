@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from penstock.control.declared.fields import drawn
-from penstock.control.state.canary.canary import CanaryState
-from penstock.control.state.canary.deciding import ended
+from penstock.control.state.canary.canary import CanaryState, ended
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import (
     LIVE,

@@ -14,6 +14,13 @@ from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Target
 from penstock.control.declared.fields import drawn
 from penstock.control.state.adapters.registry import AdapterRoute
+from penstock.control.state.canary.routes import (
+    CanaryRoute,
+    CanaryShare,
+    canary_routes,
+    target_of,
+    weights_of,
+)
 from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.fleet.replica import Replica, ReplicaId, ReplicaState
 from penstock.control.state.fleet.serving import is_judged, serving
@@ -44,9 +51,10 @@ class DeploymentRoute:
     created: int  # seconds since 1970
     max_model_len: int  # tokens; 0: not known
     endpoints: tuple[str, ...]  # paths that a replica of it serves, sorted; empty: not known
-    aliases: tuple[tuple[str, Target], ...]  # and the versions that they name
+    aliases: tuple[tuple[str, Target], ...]  # and the versions that they name, or share out
     limits: Limits
     sharing: Sharing  # its canaries are deployments that there are
+    shares: tuple[CanaryShare, ...]  # of canaries that judge themselves
     generation: int
     uid: str
     template_digest: str
@@ -109,6 +117,7 @@ class Routes:
     shares: Shares = field(default_factory=Shares)
     shadows: tuple[ShadowRoute, ...] = ()
     recordings: tuple[RecordingRoute, ...] = ()
+    canaries: tuple[CanaryRoute, ...] = ()
     comparer_address: str = ""
     lost_accelerators: tuple[LostAccelerators, ...] = ()
 
@@ -183,6 +192,7 @@ class MadeRoutes:
             shares=view.tenancy.shares,
             shadows=shadow_routes(view),
             recordings=recording_routes(view),
+            canaries=canary_routes(view),
             comparer_address=view.shadows.compared.address,
             lost_accelerators=_lost_accelerators(view),
         )
@@ -225,6 +235,7 @@ def what_routes_follow_from(view: ClusterView) -> tuple[object, ...]:
         view.spending,
         view.shadows,
         view.recordings,
+        view.canaries.shared,
         view.held,
     )
 
@@ -237,6 +248,7 @@ def _what_a_deployment_follows_from(
         deployment,
         view.adapters,
         view.spending,
+        view.canaries.shared.get(deployment.spec.name),
         bool(view.nodes),
         *there,
         *view.replicas_for(deployment),
@@ -296,11 +308,12 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         created=int(deployment.created_at.timestamp()),
         max_model_len=min((length for length in lengths if length), default=0),
         endpoints=tuple(sorted({path for r in stable for path in r.status.endpoints})),
-        aliases=tuple((a.name, a.target) for a in view.adapters.aliases_of(spec.name)),
+        aliases=tuple((a.name, target_of(view, a)) for a in view.adapters.aliases_of(spec.name)),
         sharing=replace(
             spec.sharing,
             canary=tuple(c for c in spec.sharing.canary if c.deployment in view.deployments),
         ),
+        shares=weights_of(view, spec.name),
         prospect=prospect_of(view, deployment),
         managed=managed,
         without_tools=not target.template.calls_tools,

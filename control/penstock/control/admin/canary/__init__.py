@@ -1,0 +1,1 @@
+"""Canaries in the admin API."""
