@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from penstock.control.errors import HoldsStill, NotAdmitted, NotFound
+from penstock.control.managers.canary.canaries import CanaryManager
 from penstock.control.placement.agents import AgentClient
 from penstock.control.state.canary.canary import Canary
 from penstock.control.state.canary.ending import moved_on
@@ -156,6 +157,10 @@ class SimulatedCluster:
     def drain_node(self, node_id: NodeId) -> None:
         """Asks for an empty node."""
         self._apply(lambda view: view.with_node(replace(view.nodes[node_id], draining=True)))
+
+    def order(self, order: Callable[[CanaryManager], Coroutine[Any, Any, _T]]) -> _T:
+        """Asks for something of a canary."""
+        return self._run(order(self._head.canaries))
 
     def take_over(self) -> tuple[str, ...]:
         """What `penstock head --take-over` does: it listens, and returns the difference."""
@@ -305,7 +310,13 @@ class SimulatedCluster:
     async def _report(self, name: str, gateway: SimulatedGateway) -> None:
         with suppress(NotAdmitted):
             await self._head.reports.observe_stamp(name, gateway.stamp)
-            await self._head.reports.take(name, GatewayReport(self._wall.now(), gateway.version))
+            said = GatewayReport(
+                self._wall.now(),
+                gateway.version,
+                instance=gateway.book.instance,
+                canaries=gateway.book.told(),
+            )
+            await self._head.reports.take(name, said)
 
     def _apply(self, step: Callable[[ClusterView], ClusterView]) -> None:
         with suppress(HoldsStill):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.canary.canary import ENDED, Canary, CanaryState
@@ -26,7 +27,9 @@ ON_ALIAS = canary("mini:sea", "a@2", stable="a@1")
 def view(*canaries: Canary) -> ClusterView:
     registry = AdapterRegistry().with_alias(ALIAS)
     for name in ("a@1", "a@2"):
-        registry = registry.with_version(version(name, name, family="penstock-mini"))
+        registry = registry.with_version(
+            version(name, name, family=BaseModelFamily("penstock-mini"))
+        )
     found = ClusterView(adapters=registry)
     for name in ("mini", "next"):
         found = found.with_deployment(in_service(deployment(spec(name=name), uid=name)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Alias, Move, Target
 from penstock.control.errors import Code, InvalidInput, PenstockError
 from penstock.control.state.adapters.registry import AdapterRegistry
@@ -28,7 +29,7 @@ def view() -> ClusterView:
     registry = AdapterRegistry()
     for name in ("a@1", "a@2", "b@1"):
         registry = registry.with_version(version(name, name, family=TEMPLATE.family))
-    registry = registry.with_version(version("far@1", "far", family="other"))
+    registry = registry.with_version(version("far@1", "far", family=BaseModelFamily("other")))
     for name, named in (("sea", {"a@1": 1}), ("both", {"a@1": 1, "a@2": 1})):
         target = Target.split({ref(each): weight for each, weight in named.items()})
         registry = registry.with_alias(Alias("mini", name, (Move(target, NOON, "alice"),)))
