@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
 from penstock.control.state.fleet.serving import serving
-from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.rollout.deployment import Deployment, DeploymentName
 from penstock.control.state.rollout.reconcile import MOST_SLEEPERS
 from tests.fakes.control_values import spec
 from tests.fakes.simulated_cluster import SimulatedCluster
@@ -113,6 +113,20 @@ class Laws:
                 new_spec = new.deployments[deployment.spec.name].spec
                 may_lack = new_spec.rollout.update.max_unavailable
                 assert len(after) >= min(deployment.spec.replicas - may_lack, len(before))
+                self._what_is_judged_takes_no_place(deployment, old, new)
+
+    def _what_is_judged_takes_no_place(
+        self, deployment: Deployment, old: ClusterView, new: ClusterView
+    ) -> None:
+        """While a canary judges a revision, whatever becomes of it, as many as were wanted serve
+        of the one before."""
+        if deployment.judged is None or new.deployments[deployment.spec.name].paused:
+            return
+        digest = deployment.judged.template_digest
+        before = [r for r in serving(old, deployment) if r.template_digest != digest]
+        now = new.deployments[deployment.spec.name]
+        after = [r for r in serving(new, now) if r.template_digest != digest]
+        assert len(after) >= min(deployment.spec.replicas, len(before))
 
     def _nothing_stops_that_is_sent_to(self, replica_id: ReplicaId) -> None:
         """Unless the gateways had their time; one that was not reached is not waited for."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.control.state.canary.canary import Canary, CanaryState, ended
 from penstock.control.state.fleet.replica import NodeId
 from penstock.control.state.rollout.deployment import (
     Deployment,
@@ -115,11 +116,33 @@ def asleep(spec: DeploymentSpec) -> DeploymentSpec:
     return replace(spec, template=template)
 
 
+def judged(spec: DeploymentSpec) -> DeploymentSpec:
+    """The same, of which each change is judged by a canary."""
+    update = replace(spec.rollout.update, canary="mini-revisions")
+    return replace(spec, rollout=replace(spec.rollout, update=update))
+
+
+def at_step(canary: Canary, number: int) -> Canary:
+    """The canary at one of its steps."""
+    return replace(canary, step=1 + number % len(canary.spec.steps))
+
+
+def rolled_back(canary: Canary, now: datetime) -> Canary:
+    """The canary once it has found its revision worse."""
+    return ended(canary, CanaryState.ROLLED_BACK, "worse", now)
+
+
 HAPPENINGS: dict[str, Happening] = {
     "put": lambda c, e: c.put(spec(replicas=e.number % 5, model=e.model)),
     "pause": _change(paused),
     "resume": _change(resumed),
     "make replicas anew": _change(lambda known, now: restarted(known, now, NOBODY)),
+    "put one that is judged": lambda c, e: c.put(
+        judged(spec(replicas=e.number % 5, model=e.model))
+    ),
+    "a canary is at a step": lambda c, e: c.move_canary(lambda it, _: at_step(it, e.number)),
+    "a canary lets on": lambda c, e: c.move_canary(lambda it, _: replace(it, promoting=True)),
+    "a canary rolls back": lambda c, e: c.move_canary(rolled_back),
     "put one that sleeps": lambda c, e: c.put(asleep(spec(replicas=e.number % 5, model=e.model))),
     "delete": lambda c, e: c.delete(MINI),
     "delete and put": _put_anew,

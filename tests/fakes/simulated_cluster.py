@@ -19,7 +19,11 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from penstock.control.errors import HoldsStill, NotAdmitted, NotFound
+from penstock.control.managers.canary.canaries import CanaryManager
 from penstock.control.placement.agents import AgentClient
+from penstock.control.state.canary.canary import Canary
+from penstock.control.state.canary.ending import moved_on
+from penstock.control.state.canary.revisions import begun
 from penstock.control.state.cluster import ClusterView, GatewayReport
 from penstock.control.state.events import KeptEvent, Wanted
 from penstock.control.state.fleet.replica import (
@@ -119,8 +123,9 @@ class SimulatedCluster:
             known, now = view.deployments.get(spec.name), self._wall.now()
             uid = known.uid if known else f"u{next(self._serial)}"
             self.models_of.setdefault(uid, set()).add(spec.template.model)
-            made = changed(known, spec, now) if known else created(spec, now, uid=uid)
-            return view.with_deployment(made)
+            if known is None:
+                return view.with_deployment(created(spec, now, uid=uid))
+            return begun(view.with_deployment(changed(known, spec, now)), known, now)
 
         self._apply(step)
 
@@ -133,6 +138,18 @@ class SimulatedCluster:
 
         self._apply(step)
 
+    def canary(self) -> Canary | None:
+        """The one that judges the newest revision of the one deployment."""
+        for known in self.view.deployments.values():
+            return self.view.canaries.judging(str(known.spec.name), known.revision.number)
+        return None
+
+    def move_canary(self, make: Callable[[Canary, datetime], Canary]) -> None:
+        """It was decided of that canary; nothing comes of it where there is none."""
+        canary, now = self.canary(), self._wall.now()
+        if canary:
+            self._apply(lambda view: moved_on(view, make(canary, now), now))
+
     def delete(self, name: DeploymentName) -> None:
         """Deletes a deployment."""
         self._apply(lambda view: view.without_deployment(name))
@@ -140,6 +157,10 @@ class SimulatedCluster:
     def drain_node(self, node_id: NodeId) -> None:
         """Asks for an empty node."""
         self._apply(lambda view: view.with_node(replace(view.nodes[node_id], draining=True)))
+
+    def order(self, order: Callable[[CanaryManager], Coroutine[Any, Any, _T]]) -> _T:
+        """Asks for something of a canary."""
+        return self._run(order(self._head.canaries))
 
     def take_over(self) -> tuple[str, ...]:
         """What `penstock head --take-over` does: it listens, and returns the difference."""
@@ -289,7 +310,13 @@ class SimulatedCluster:
     async def _report(self, name: str, gateway: SimulatedGateway) -> None:
         with suppress(NotAdmitted):
             await self._head.reports.observe_stamp(name, gateway.stamp)
-            await self._head.reports.take(name, GatewayReport(self._wall.now(), gateway.version))
+            said = GatewayReport(
+                self._wall.now(),
+                gateway.version,
+                instance=gateway.book.instance,
+                canaries=gateway.book.told(),
+            )
+            await self._head.reports.take(name, said)
 
     def _apply(self, step: Callable[[ClusterView], ClusterView]) -> None:
         with suppress(HoldsStill):

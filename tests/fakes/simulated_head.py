@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Protocol
 
+from penstock.control.managers.canary.canaries import CanaryManager
+from penstock.control.managers.canary.judging import CanaryJudge
 from penstock.control.managers.cluster_store import ClusterStore, Planned
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
@@ -28,6 +30,7 @@ from penstock.control.state.stamp import Stamp
 from penstock.control.store.store import Store
 from tests.fakes.control_values import PATIENCE, SECOND
 from tests.fakes.event_counts import EventCounts
+from tests.fakes.simulated_canaries import SimulatedReports
 from tests.fakes.simulated_time import SimulatedClock
 
 # As in the head's own settings, but for the long ones.
@@ -87,6 +90,9 @@ class SimulatedHead:
         self._shares = ShareManager(self.cluster, clock)
         self._store = store
         self.reports = GatewayReports(self.cluster, GatewaySigns(clock), clock)
+        self.canaries = CanaryManager(self.cluster, clock)
+        kept = SimulatedReports()
+        self._judge = CanaryJudge(self.cluster, kept, kept, clock)
         self._deployments = DeploymentManager(
             self.cluster,
             AgentPlacement(lambda address: world.dial(address, lambda: self.cluster.stamp)),
@@ -106,19 +112,19 @@ class SimulatedHead:
                     self.routes,
                     self._deployments,
                     expect_nodes_for=EXPECT_NODES_FOR,
-                    before_acting=_nothing_more,
+                    before_acting=self._before_acting,
                 )
             )
             tasks.create_task(self.health.run())
             tasks.create_task(self.routes.run())
             tasks.create_task(self._tell_shares())
             tasks.create_task(events.run())
+            tasks.create_task(self._judge.run())
+
+    async def _before_acting(self) -> None:
+        self._judge.open()
 
     async def _tell_shares(self) -> None:
         while True:
             await self._shares.tell()
             await self.clock.sleep(SECOND)
-
-
-async def _nothing_more() -> None:
-    pass

@@ -17,6 +17,7 @@ from penstock.control.state.fleet.replica import (
 )
 from penstock.control.state.routing.snapshot import Routes, RouteSnapshot
 from penstock.control.state.stamp import Stamp, contradiction
+from tests.fakes.simulated_canaries import SimulatedBook
 
 BROKEN = "broken"  # fails instead of loading
 FLAKY = "flaky"  # ends by itself soon after it was ready, again and again
@@ -167,6 +168,7 @@ class SimulatedGateway:
     silent: int = 0
     lag: int = 0
     connected: int = 0  # steps since it was silent
+    book: SimulatedBook = field(default_factory=SimulatedBook)
     _pending: list[tuple[int, RouteSnapshot]] = field(default_factory=list)
 
     def take(self, snapshot: RouteSnapshot) -> None:
@@ -180,6 +182,11 @@ class SimulatedGateway:
         self.connected = 0 if self.silent else self.connected + 1
         self._pending = [(left - 1, snapshot) for left, snapshot in self._pending]
         self._apply()
+
+    def is_replaced(self, instance: str) -> None:
+        """Another process serves on: it has the routes, and has counted nothing."""
+        self.book = SimulatedBook(instance)
+        self.book.follows(self.routes)
 
     def sends_to(self) -> dict[ReplicaId, str]:
         """The replicas that it may send a request to, and their addresses: what it holds of
@@ -198,3 +205,4 @@ class SimulatedGateway:
             if not contradiction(snapshot.stamp, self.stamp):
                 self.version, self.routes = snapshot.version, snapshot.routes
                 self.stamp = snapshot.stamp
+                self.book.follows(self.routes)

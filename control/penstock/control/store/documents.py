@@ -149,7 +149,9 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         adapters=registry_of(read, broken),
         shadows=Shadows({s.spec.name: s for s in read(SHADOW, SHADOWS.value)}),
         recordings=Recordings({r.spec.name: r for r in read(RECORDING, RECORDINGS.value)}),
-        canaries=canaries_of(read(CANARY, CANARIES.value), read(CANARY_COUNTS, COUNTED.value)),
+        canaries=canaries_of(
+            read(CANARY, lambda d: _to_canary(d, now)), read(CANARY_COUNTS, COUNTED.value)
+        ),
         applied={each.key: each for each in read(APPLIED, RECORDS.value)},
         programs={digest_of(text): text for text in read(PROGRAM, lambda d: str(d["text"]))},
         unreadable=tuple(unreadable),
@@ -180,6 +182,13 @@ def from_canary(canary: Canary) -> Document:
     """What an active one lacks is found anew each second, and is not worth a trail of its own."""
     said = CANARIES.document(canary)
     return said | {"why": ""} if canary.is_active else said
+
+
+def _to_canary(document: Document, now: datetime) -> Canary:
+    """The clock may have been set back meanwhile: no step begins in times to come."""
+    canary = CANARIES.value(document)
+    since = canary.routed_at
+    return replace(canary, routed_at=min(since, now)) if since else canary
 
 
 def _to_deployment(document: Document) -> Deployment:

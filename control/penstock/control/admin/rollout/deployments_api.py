@@ -41,6 +41,7 @@ from penstock.control.managers.rollout.specs import (
 )
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.write import Write
+from penstock.control.state.canary.revisions import check_plan
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import (
     Deployment,
@@ -164,6 +165,7 @@ class DeploymentsApi:
             spec = body.over(known.spec)
             check_code(write, known, spec)
             check_ways_end(view, spec)
+            check_plan(view, spec)
             check_program_fits(view, known, spec)
             return specified(view, known, spec, self._clock.now(), write.origin)
 

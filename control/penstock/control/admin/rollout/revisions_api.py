@@ -26,6 +26,7 @@ from penstock.control.errors import InvalidInput
 from penstock.control.managers.rollout.specs import check_program_fits, check_ways_end
 from penstock.control.managers.write import digest_tag
 from penstock.control.state.adapters.bases import check_aliases_fit
+from penstock.control.state.canary.revisions import begun, check_plan, with_one_replaced
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
 from penstock.control.state.rollout.placing import specified, tried_anew
@@ -83,7 +84,8 @@ class RevisionsApi:
             check_program_fits(view, known, spec)
             check_aliases_fit(view, spec)
             origin = Origin(write.who, write.reason or f"back to revision {back.number}")
-            return specified(view, known, spec, self._deployments.now(), origin)
+            now = self._deployments.now()
+            return with_one_replaced(specified(view, known, spec, now, origin), known, now)
 
         to = f"revision {number}" if number else "the last that served"
         return await self._deployments.change(
@@ -106,6 +108,7 @@ class RevisionsApi:
             spec = SPECS.value(with_roles_of(grouped(flat(known.spec) | dict(then))))
             check_code(write, known, spec)
             check_ways_end(view, spec)
+            check_plan(view, spec)
             check_program_fits(view, known, spec)
             return specified(view, known, spec, self._deployments.now(), write.origin)
 
@@ -119,7 +122,8 @@ class RevisionsApi:
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
             origin = Origin(write.who, write.reason or "restart")
-            return tried_anew(view, restarted(known, self._deployments.now(), origin))
+            now = self._deployments.now()
+            return begun(tried_anew(view, restarted(known, now, origin)), known, now)
 
         return await self._deployments.change(name, step, write, f"restart deployment {name}")
 
@@ -136,6 +140,7 @@ class RevisionsApi:
         """Goes on with a rollout that was paused; tries a revision that failed once more."""
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
-            return tried_anew(view, resumed(known, self._deployments.now()))
+            now = self._deployments.now()
+            return begun(tried_anew(view, resumed(known, now)), known, now)
 
         return await self._deployments.change(name, step, write, f"resume the rollout of {name}")

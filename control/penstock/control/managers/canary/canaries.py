@@ -58,7 +58,7 @@ class CanaryManager:
         found = findings(canary.spec, counted.step, counts, counted.edges) if counted.step else ()
         if not canary.is_active:
             return Account(canary, counts, found, (), 0, 0)
-        facts = facts_of(view, canary, counted, self._clock.now())
+        facts = facts_of(view, canary, counted, self._clock.steady())
         lacks = missing(canary, counted, found, facts)
         return Account(canary, counts, found, facts.silent, facts.ready, facts.wanted, lacks)
 

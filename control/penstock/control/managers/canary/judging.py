@@ -100,7 +100,7 @@ class CanaryJudge:
     def _plan(self, view: ClusterView) -> tuple[ClusterView, str]:
         before = view
         for canary in tuple(_active(view)):
-            view = judged(view, canary, self._clock.now(), self._findings)
+            view = judged(view, canary, self._clock.steady(), self._findings)
         return view, _what_happened(before, view)
 
     def _findings(self, spec: CanarySpec, counted: Counted) -> tuple[Finding, ...]:

@@ -164,6 +164,7 @@ def _what_plans_follow_from(view: ClusterView) -> tuple[object, ...]:
         view.nodes,
         view.replicas,
         view.departed,
+        view.canaries.named,
         view.published,
         view.held,
         acknowledged,

@@ -9,6 +9,7 @@ from datetime import datetime
 from penstock.control.errors import Code, InvalidSpec, PenstockError
 from penstock.control.shipped_programs import shipped_programs
 from penstock.control.state.adapters.bases import check_aliases_fit
+from penstock.control.state.canary.revisions import begun, check_plan
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import (
     Deployment,
@@ -45,13 +46,15 @@ def with_spec(
     if known is None:
         new = created(spec, now, uid=uid or secrets.token_hex(16), origin=origin)
         return view.with_deployment(new)
-    return specified(view, known, spec, now, origin)
+    return begun(specified(view, known, spec, now, origin), known, now)
 
 
 def check_beside(view: ClusterView, spec: DeploymentSpec, ending: Collection[str] = ()) -> None:
-    """Raises `InvalidSpec` for a circle of fallbacks, and `adapter-in-use` where what an alias of
-    it names does not fit. `ending`: deployments that are in no circle."""
+    """Raises `InvalidSpec` for a circle of fallbacks or a canary of something else, and
+    `adapter-in-use` where what an alias of it names does not fit. `ending`: deployments that are
+    in no circle."""
     check_ways_end(view, spec, ending)
+    check_plan(view, spec)
     check_aliases_fit(view, spec)
 
 

@@ -12,7 +12,7 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.write import Write
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import Replica, ReplicaAddress
-from penstock.control.state.fleet.serving import is_current, serving
+from penstock.control.state.fleet.serving import is_current, is_judged, serving
 from penstock.control.state.rollout.availability import prospect_of
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.trial import Outcome, Question, Said, question_for, said_in
@@ -85,10 +85,8 @@ def _replica(view: ClusterView, deployment: Deployment) -> Replica:
     """One that serves, of what the deployment is to be made of now if there is such a one."""
     ready = serving(view, deployment)
     if ready:
-        judged = deployment.judged.template_digest if deployment.judged else ""
         return min(
-            ready,
-            key=lambda r: (not is_current(deployment, r), r.template_digest == judged, r.id),
+            ready, key=lambda r: (not is_current(deployment, r), is_judged(deployment, r), r.id)
         )
     name = deployment.spec.name
     if not deployment.spec.replicas:

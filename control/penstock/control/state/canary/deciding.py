@@ -126,6 +126,8 @@ def _lacking(
     if canary.routed_at and not _stood(canary, facts.now):
         until = canary.routed_at + timedelta(seconds=step.min_seconds)
         yield f"it stands until {until:%H:%M:%S} at least"
+    if not found:
+        yield "no guard has anything to judge"
     missing = [each for each in found if each.verdict is Verdict.UNDECIDED]
     yield from (f"{each.guard}: {each.missing or 'undecided'}" for each in missing)
 

@@ -78,8 +78,9 @@ def wanted_of(view: ClusterView, canary: Canary, target: Deployment) -> int:
     if canary.target.alias:
         alias = view.adapters.alias(canary.target.deployment, canary.target.alias)
         return share if alias.preload is None else min(share, alias.preload)
-    candidate = target if canary.candidate_digest else view.deployment(canary.candidate)
-    return 1 if candidate.target.template.is_managed else max(share, 1)
+    judged = target.revision if canary.candidate_digest else None
+    candidate = judged or view.deployment(canary.candidate).target
+    return 1 if candidate.template.is_managed else max(share, 1)
 
 
 def _ready(view: ClusterView, canary: Canary, target: Deployment) -> Iterator[Replica]:
@@ -152,6 +153,7 @@ def _rollout(canary: Canary, target: Deployment | None) -> tuple[Rollout, str]:
 
 
 _STATES: Final = {
+    RevisionState.JUDGED: Rollout.UNDER_WAY,
     RevisionState.ROLLING_OUT: Rollout.UNDER_WAY,
     RevisionState.SERVED: Rollout.SERVED,
     RevisionState.FAILED: Rollout.FAILED,

@@ -134,13 +134,14 @@ def _slower(candidate: ArmCounts, stable: ArmCounts, time: str, edge: int | None
 
 def _finding(guard: _Guard, permille: int) -> Finding:
     name, shares, margin, ratio, limit = guard
-    odds = _odds(shares, permille)
-    evidence = log_evidence(shares.bad, shares.stable_bad, odds * (ratio or 1))
+    meant = permille / (WHOLE - permille)
+    came = shares.sessions / max(shares.stable_sessions, 1)
+    evidence = log_evidence(shares.bad, shares.stable_bad, max(meant, came) * (ratio or 1))
     power = log_power(shares, 2 * margin)
     verdict = Verdict.UNDECIDED
     if evidence >= limit and (ratio or shares.gap >= margin):
         verdict = Verdict.WORSE
-    elif shares.gap <= -margin and log_evidence(shares.stable_bad, shares.bad, 1 / odds) >= limit:
+    elif shares.gap <= -margin and _is_better(shares, min(meant, came), limit):
         verdict = Verdict.BETTER
     elif power.log >= _ENOUGH and shares.gap < margin:
         verdict = Verdict.EQUAL
@@ -184,10 +185,10 @@ def _told(
     )
 
 
-def _odds(shares: Shares, permille: int) -> float:
-    """That a session is the candidate's: by its share, or where more came, by what came."""
-    meant = permille / (WHOLE - permille)
-    return max(meant, shares.sessions / max(shares.stable_sessions, 1))
+def _is_better(shares: Shares, odds: float, limit: float) -> bool:
+    """Whether the stable arm is surely the worse one. Either arm is given the benefit of what came
+    and what its share is, whichever is the more."""
+    return odds > 0 and log_evidence(shares.stable_bad, shares.bad, 1 / odds) >= limit
 
 
 def _missing(shares: Shares, margin: float, power: Power) -> str:

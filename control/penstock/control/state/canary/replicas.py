@@ -37,15 +37,19 @@ def judged_revision(view: ClusterView, deployment: Deployment) -> Judged | None:
 def wanted(view: ClusterView, canary: Canary) -> int:
     """Replicas of the candidate that are to be ready before the step's share goes there."""
     target = view.deployments.get(DeploymentName(canary.target.deployment))
-    return ceil(target.spec.replicas * canary.now.permille / WHOLE) if target else 0
+    share = ceil(target.spec.replicas * canary.now.permille / WHOLE) if target else 0
+    judged = target.judged if target and canary.candidate_digest else None
+    is_managed = judged is not None and judged.template.is_managed  # where one takes all there is
+    return min(share, 1) if is_managed else share
 
 
 def missing(view: ClusterView, canary: Canary) -> str:
     """Why fewer replicas of a revision that is judged are ready than its step takes, once it is
     known that they are: a sentence for people."""
     deployment = view.deployments.get(DeploymentName(canary.target.deployment))
-    if deployment is None or deployment.judged is None:
-        return "no revision is judged"
+    judged = judged_revision(view, deployment) if deployment else None
+    if deployment is None or judged is None:
+        return f"{canary.candidate} of {canary.target} is not judged any more"
     number, name = deployment.revision.number, deployment.spec.name
     if not deployment.spec.replicas:
         return f"{name} is scaled to 0 replicas: give it one with `penstock scale`"
@@ -54,13 +58,13 @@ def missing(view: ClusterView, canary: Canary) -> str:
     live = [
         r
         for r in view.replicas_for(deployment)
-        if r.state in LIVE and r.template_digest == deployment.revision.template_digest
+        if r.state in LIVE and r.template_digest == judged.digest
     ]
-    begun, more = alone(deployment), wanted(view, canary) - len(live)
+    begun, more = alone(deployment), judged.wanted - len(live)
     if more > 0 and Capacity(view).find(begun) is None:
         there = any(map(takes_more, view.nodes.values()))
         why = needs(view, begun) if there else no_node(view)
         many = f"{more} more replica{'s' if more > 1 else ''}"
         return f"revision {number} needs {many} beside the others, and {why}"
-    loading = sum(r.state is not ReplicaState.READY for r in live)
-    return f"{loading} of {wanted(view, canary)} replicas of revision {number} are loading"
+    ready = sum(r.state is ReplicaState.READY for r in live)
+    return f"{ready} of the {judged.wanted} replicas of revision {number} are ready, others load"

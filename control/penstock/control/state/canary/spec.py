@@ -15,7 +15,15 @@ MOST_STEPS: Final = 20
 MOST_SESSIONS: Final = 10_000_000
 LONGEST_SECONDS: Final = 30 * 86_400
 
+NAMES: Final = (
+    "it must be 1 to 63 of a-z, 0-9, '.', '_' and '-', beginning and ending with a letter or digit"
+)
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")
+
+
+def is_name(text: str) -> bool:
+    """Whether a canary may be called so; `NAMES` tells what may be."""
+    return bool(_NAME.fullmatch(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +145,8 @@ class CanarySpec:
 
     def __post_init__(self) -> None:
         """Refuses what could never be carried out."""
-        if not _NAME.fullmatch(self.name):
-            raise InvalidInput(
-                f"name is {self.name!r}: it must be 1 to 63 of a-z, 0-9, '.', '_' and '-', "
-                "beginning and ending with a letter or digit"
-            )
+        if not is_name(self.name):
+            raise InvalidInput(f"name is {self.name!r}: {NAMES}")
         check(self.guards, within="guards.")
         for guard in ("errors", "finish", "ttft", "between_tokens", "total"):
             check(getattr(self.guards, guard), within=f"guards.{guard}.")

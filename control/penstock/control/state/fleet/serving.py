@@ -23,12 +23,9 @@ def serving(view: ClusterView, deployment: Deployment) -> tuple[Replica, ...]:
         for r in view.replicas_for(deployment)
         if r.state is ReplicaState.READY and r.status.address and r.is_as_ordered
     ]
-    judged = deployment.judged.template_digest if deployment.judged else ""
-    # Of either arm while a revision is judged: neither stands in for the other.
-    sound = {r.template_digest == judged for r in ready if r.evidence in SOUND}
-    return tuple(
-        r for r in ready if r.evidence in SOUND or (r.template_digest == judged) not in sound
-    )
+    # While a revision is judged, neither its replicas nor the others stand in for each other.
+    sound = {is_judged(deployment, r) for r in ready if r.evidence in SOUND}
+    return tuple(r for r in ready if r.evidence in SOUND or is_judged(deployment, r) not in sound)
 
 
 def is_current(deployment: Deployment, replica: Replica) -> bool:
@@ -41,6 +38,12 @@ def is_current(deployment: Deployment, replica: Replica) -> bool:
         and replica.generation >= min(deployment.restart_generation, target.generation)
         and replica.is_as_ordered
     )
+
+
+def is_judged(deployment: Deployment, replica: Replica) -> bool:
+    """Whether the replica is of the revision that a canary judges: no other clients have it."""
+    judged = deployment.judged
+    return judged is not None and replica.template_digest == judged.template_digest
 
 
 def proven(replica: Replica, now: datetime, min_ready: timedelta) -> bool:

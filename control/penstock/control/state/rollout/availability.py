@@ -10,7 +10,7 @@ from enum import StrEnum
 from penstock.adapters.shown import without_places
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import LIVE, Replica, ReplicaState
-from penstock.control.state.fleet.serving import is_current, serving
+from penstock.control.state.fleet.serving import is_current, is_judged, serving
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.failing import is_hopeless
 
@@ -35,12 +35,14 @@ class Prospect:
 
 def prospect_of(view: ClusterView, deployment: Deployment) -> Prospect:
     """Follows from the view alone, so that waiting makes no new snapshots."""
-    if serving(view, deployment):
+    if any(not is_judged(deployment, r) for r in serving(view, deployment)):
         return Prospect(Availability.SERVING)
     if not deployment.spec.replicas:
         return Prospect(Availability.SCALED_TO_ZERO, "it is scaled to 0 replicas")
     current = [
-        r for r in view.replicas_for(deployment) if r.state in LIVE and is_current(deployment, r)
+        r
+        for r in view.replicas_for(deployment)
+        if r.state in LIVE and is_current(deployment, r) and not is_judged(deployment, r)
     ]
     if current and all(is_hopeless(r) for r in current):
         error = current[0].status.last_error or f"exit code {current[0].status.exit_code}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.control.state.canary.replicas import judged_revision
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import LIVE
 from penstock.control.state.rollout.capacity import Capacity, takes_more
-from penstock.control.state.rollout.deployment import Deployment
+from penstock.control.state.rollout.deployment import Deployment, alone
 from penstock.control.state.rollout.status import needs, no_node
 
 
@@ -32,14 +33,22 @@ def effect_of(
     again = old is not None and old.revision.number != new.revision.number
     live = sum(r.state in LIVE for r in view.replicas_for(new)) if again else 0
     replaces = min(live, wanted)
-    surge = min(new.spec.rollout.update.max_surge, replaces)
     starts = max(wanted - were, 0)
-    message = _misfit(view, new, capacity, starts, surge)
+    judged = judged_revision(view, new) if again else None
+    surge = judged.wanted if judged else min(new.spec.rollout.update.max_surge, replaces)
+    beside = alone(new) if judged else new
+    message = _misfit(view, beside, capacity, starts, surge, is_judged=bool(judged))
     return Effect(replaces, surge, starts, max(were - wanted, 0), not message, message)
 
 
 def _misfit(
-    view: ClusterView, deployment: Deployment, capacity: Capacity, starts: int, surge: int
+    view: ClusterView,
+    deployment: Deployment,
+    capacity: Capacity,
+    starts: int,
+    surge: int,
+    *,
+    is_judged: bool,
 ) -> str:
     """Why what is begun at once finds no room; empty: it does."""
     if not starts + surge:
@@ -49,7 +58,8 @@ def _misfit(
     for placed in range(starts + surge):
         found = capacity.find(deployment)
         if found is None:
-            return f"{needs(view, deployment)}: {_then(deployment, placed, starts)}"
+            then = "its canary waits" if is_judged else _then(deployment, placed, starts)
+            return f"{needs(view, deployment)}: {then}"
         capacity.take(*found)
     return ""
 

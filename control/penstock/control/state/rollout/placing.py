@@ -176,9 +176,18 @@ def with_failure(
     nothing new from this moment on: what it was judged against has all its own."""
     judged = deployment.judged
     view = view.with_deployment(after_failure(deployment, cause, now))
-    for replica in view.replicas_for(deployment) if judged else ():
-        if judged and replica.template_digest == judged.template_digest:
-            why = f"revision {judged.number} failed: {cause.text}"
+    if judged is None:
+        return view
+    why = f"revision {judged.number} failed: {cause.text}"
+    return with_all_draining(view, deployment, judged.template_digest, why, now)
+
+
+def with_all_draining(
+    view: ClusterView, deployment: Deployment, digest: str, why: str, now: datetime
+) -> ClusterView:
+    """The view in which all the deployment's replicas of this template take nothing new."""
+    for replica in view.replicas_for(deployment):
+        if replica.template_digest == digest:
             view = draining(view, Drain(replica.id, why), now)
     return view
 

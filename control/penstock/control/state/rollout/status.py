@@ -9,7 +9,7 @@ from enum import StrEnum
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.command import ADVICE
 from penstock.control.state.fleet.replica import LIVE, Evidence, Replica, ReplicaState
-from penstock.control.state.fleet.serving import is_current, serving
+from penstock.control.state.fleet.serving import is_current, is_judged, serving
 from penstock.control.state.rollout.capacity import Capacity, devices_needed, takes_more
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.engine_args import runs_model_code
@@ -47,7 +47,7 @@ class DeploymentStatus:
 
     phase: DeploymentPhase
     wanted: int
-    ready: int  # replicas that serve, of any template
+    ready: int  # replicas that serve, of any template but one that is judged
     updated: int  # of these, those that run the present template
     message: str
     rollout: Rollout
@@ -56,13 +56,14 @@ class DeploymentStatus:
 def status_of(view: ClusterView, deployment: Deployment) -> DeploymentStatus:
     """The status of one deployment as the view stands."""
     live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
-    serves = tuple(r for r in serving(view, deployment) if _runs(view, r))
+    all_that_serve = [r for r in serving(view, deployment) if _runs(view, r)]
+    serves = [r for r in all_that_serve if not is_judged(deployment, r)]
     updated = [r for r in serves if is_current(deployment, r)]
     wanted = deployment.spec.replicas
     done = len(updated) == wanted == len(live) and deployment.target is deployment.revision
     message = "" if done else _message(view, deployment, live, len(serves))
     phase = _phase(wanted, len(serves), live, done=done)
-    rollout = _rollout(deployment, live, serves)
+    rollout = _rollout(deployment, live, all_that_serve)
     return DeploymentStatus(phase, wanted, len(serves), len(updated), message, rollout)
 
 
@@ -111,6 +112,8 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica], rea
             f"revision {deployment.revision.number} failed, revision {deployment.target.number}"
             f" goes on: {deployment.revision.cause}"
         )
+    if deployment.judged and (told := _judged(view, deployment)):
+        return told
     if deployment.paused and deployment.target is not deployment.revision:
         return (
             f"the rollout of revision {deployment.revision.number} is paused:"
@@ -132,6 +135,18 @@ def _message(view: ClusterView, deployment: Deployment, live: list[Replica], rea
     if len(live) < deployment.spec.replicas and Capacity(view).find(deployment) is None:
         return f"waiting for room: {needs(view, deployment)}"
     return f"waiting for {missing} of {deployment.spec.replicas} replicas" if missing > 0 else ""
+
+
+def _judged(view: ClusterView, deployment: Deployment) -> str:
+    """Who judges its newest revision; empty: nobody any more."""
+    name, number = deployment.spec.name, deployment.revision.number
+    canary = view.canaries.judging(str(name), number)
+    if canary is None:
+        return ""
+    return (
+        f"revision {number} is judged beside revision {deployment.target.number}:"
+        f" `penstock canary status {canary.spec.name}` tells how far it is"
+    )
 
 
 def _without_surge(view: ClusterView, deployment: Deployment, live: list[Replica]) -> str:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from penstock.control.declared.fields import Form, check, chosen, inner, setting
 from penstock.control.errors import InvalidSpec
+from penstock.control.state.canary.spec import NAMES, is_name
 from penstock.control.state.rollout.revision import MOST_KEPT
 
 MOST_AT_ONCE = 1000  # replicas
@@ -63,9 +64,17 @@ class Update:
         form=Form(str, on_failure),
         choices=tuple(OnFailure),
     )
+    canary: str = setting(
+        "name of the canary that judges each new revision by a share of the clients before it takes"
+        " the place of the one before; made with the usual steps where there is none; empty: none",
+        "",
+        examples=("chat-revisions",),
+    )
 
     def __post_init__(self) -> None:
         check(self, InvalidSpec, within="update.")
+        if self.canary and not is_name(self.canary):
+            raise InvalidSpec(f"update.canary is {self.canary!r}: {NAMES}")
         if not self.max_surge and not self.max_unavailable:
             raise InvalidSpec(
                 "update.max_surge and update.max_unavailable are 0: no replica could ever take"

@@ -23,7 +23,7 @@ from penstock.control.state.canary.routes import (
 )
 from penstock.control.state.cluster import ClusterView, Published
 from penstock.control.state.fleet.replica import Replica, ReplicaId, ReplicaState
-from penstock.control.state.fleet.serving import serving
+from penstock.control.state.fleet.serving import is_judged, serving
 from penstock.control.state.recording.orders import RecordingRoute, recording_routes
 from penstock.control.state.rollout.availability import Prospect, prospect_of
 from penstock.control.state.rollout.deployment import Deployment, DeploymentName
@@ -295,7 +295,8 @@ def _is_known_of(view: ClusterView, replica: Replica) -> bool:
 def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRoute:
     spec, target = deployment.running, deployment.target
     replicas = list(view.replicas_for(deployment))
-    lengths = [r.status.max_model_len for r in replicas]
+    stable = [r for r in replicas if not is_judged(deployment, r)]
+    lengths = [r.status.max_model_len for r in stable]
     managed = _is_managed(deployment, replicas)
     return drawn(
         DeploymentRoute,
@@ -306,7 +307,7 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         base_family=_family(deployment, replicas),
         created=int(deployment.created_at.timestamp()),
         max_model_len=min((length for length in lengths if length), default=0),
-        endpoints=tuple(sorted({path for r in replicas for path in r.status.endpoints})),
+        endpoints=tuple(sorted({path for r in stable for path in r.status.endpoints})),
         aliases=tuple((a.name, target_of(view, a)) for a in view.adapters.aliases_of(spec.name)),
         sharing=replace(
             spec.sharing,
@@ -341,12 +342,13 @@ def _has_model(deployment: Deployment, replica: Replica, family: BaseModelFamily
 
 
 def _is_managed(deployment: Deployment, replicas: Iterable[Replica]) -> bool:
-    """Not while replicas of an earlier template serve: they may have engines."""
-    earlier = any(
-        r.state is ReplicaState.READY and r.template_digest != deployment.target.template_digest
-        for r in replicas
-    )
-    return deployment.target.template.is_managed and not earlier
+    """Not while replicas of another template serve: they may have engines. What is judged beside
+    it is known."""
+    judged = deployment.judged
+    known = {judged.template_digest} if judged and judged.template.is_managed else set()
+    known.add(deployment.target.template_digest)
+    others = any(r.state is ReplicaState.READY and r.template_digest not in known for r in replicas)
+    return deployment.target.template.is_managed and not others
 
 
 def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
