@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.control.state.canary.canary import Canaries, Canary, CanaryState
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.command import ADVICE
 from penstock.control.state.fleet.liveness import Liveness, ObservedNode
@@ -28,6 +29,7 @@ from penstock.control.state.rollout.deployment import created
 from penstock.control.state.rollout.status import status_of
 from penstock.control.state.shadow.shadows import Compared, Shadow, Shadows
 from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
+from tests.fakes.canary_values import canary
 from tests.fakes.control_values import MINI, NOON, SECOND, UID, node, replica, spec
 
 GOOD = (
@@ -166,3 +168,20 @@ def test_a_shadow_whose_deployment_is_gone_is_told_unless_somebody_stopped_it() 
     assert "`penstock shadow delete s`" in problem.text
     for stopped in (replace(shadow, paused=True), replace(shadow, ended="it is past")):
         assert found(replace(GOOD, shadows=Shadows({"s": stopped}))) == ()
+
+
+def test_a_canary_that_is_held_for_long_or_was_rolled_back_is_a_problem() -> None:
+    held = canary(state=CanaryState.HELD, weighted=True, why="no gateway reports")
+    assert found(having(replace(held, created_at=NOON - 3658 * SECOND))) == ()
+    problem = one(having(replace(held, created_at=NOON - 3659 * SECOND)))
+    assert (problem.kind, problem.subject) == (ProblemKind.CANARY, "canary try")
+    assert problem.text == "has been held at 10 % for 1 h, next beside mini: no gateway reports"
+    back = replace(held, state=CanaryState.ROLLED_BACK, why="errors worse", ended_at=NOON)
+    assert one(having(back)).text == (
+        "is rolled back, next beside mini: errors worse; `penstock canary status try`"
+    )
+    assert found(having(replace(back, ended_at=NOON - 86_400 * SECOND))) == ()
+
+
+def having(known: Canary) -> ClusterView:
+    return replace(GOOD, canaries=Canaries({known.spec.name: known}))

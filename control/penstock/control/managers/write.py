@@ -93,10 +93,12 @@ class Write:
                 Code.REVISION_MISMATCH,
             )
 
-    async def apply(self, cluster: ClusterStore, step: Step, what: str) -> ClusterView:
+    async def apply(
+        self, cluster: ClusterStore, step: Step, what: str, *, canary: str = ""
+    ) -> ClusterView:
         """The view with the change, or as it would be. Raises `canary-owns`, and as
-        `ClusterStore.apply`."""
-        step = self._beside_canaries(cluster, step)
+        `ClusterStore.apply`. `canary`: that itself is moved, and may move what it has."""
+        step = self._beside_canaries(cluster, step, canary)
         if self.dry_run:
             return cluster.tried(step)
         return await cluster.apply(step, self.author(what), self.together)
@@ -108,12 +110,12 @@ class Write:
             return await cluster.tried_slow(step)
         return await cluster.apply_slow(step, self.author(what), self.together)
 
-    def _beside_canaries(self, cluster: ClusterStore, step: Step) -> Step:
+    def _beside_canaries(self, cluster: ClusterStore, step: Step, canary: str = "") -> Step:
         """The step where no canary that goes on has what it changes, or once those are aborted."""
 
         def freed(view: ClusterView) -> ClusterView:
             new = step(view)
-            taken = owned(view, new)
+            taken = owned(view, new, canary)
             if not taken:
                 return new
             if not self.abort_canary:

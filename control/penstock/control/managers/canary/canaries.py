@@ -137,4 +137,5 @@ class CanaryManager:
     async def _write(
         self, step: Callable[[ClusterView], ClusterView], name: str, write: Write, what: str
     ) -> Canary:
-        return (await write.apply(self._cluster, step, what)).canaries.canary(name)
+        view = await write.apply(self._cluster, step, what, canary=name)
+        return view.canaries.canary(name)

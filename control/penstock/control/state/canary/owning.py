@@ -32,20 +32,15 @@ class Owned(NamedTuple):
         )
 
 
-def owned(before: ClusterView, after: ClusterView) -> tuple[Owned, ...]:
-    """What a change from one view to the other takes from canaries that go on. What moves a canary
-    itself, as its promotion does, takes nothing from it."""
+def owned(before: ClusterView, after: ClusterView, by: str = "") -> tuple[Owned, ...]:
+    """What a change from one view to the other takes from canaries that go on. `by`: the canary
+    that makes the change, as its promotion does."""
     return tuple(
         each
-        for canary in before.canaries.named.values()
-        if canary.is_active and not _moves_itself(canary, after)
+        for name, canary in before.canaries.named.items()
+        if canary.is_active and name != by and name in after.canaries.named
         for each in _taken(before, after, canary)
     )
-
-
-def _moves_itself(canary: Canary, after: ClusterView) -> bool:
-    now = after.canaries.named.get(canary.spec.name)
-    return now is None or (now.uid == canary.uid and now != canary)
 
 
 def _taken(before: ClusterView, after: ClusterView, canary: Canary) -> Iterator[Owned]:
