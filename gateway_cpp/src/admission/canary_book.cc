@@ -58,13 +58,15 @@ void CanaryBook::begin(Entry& entry, const routing::CanaryRule& rule) const {
   entry.sessions.set_capacity(sessions_);
 }
 
-void CanaryBook::follow(const std::vector<const routing::CanaryRule*>& rules) {
+void CanaryBook::follow(const routing::RouteSnapshot& snapshot) {
+  std::map<std::string_view, const routing::CanaryRule*> rules;  // by uid
+  for (const routing::DeploymentRoute& route : snapshot.deployments) {
+    for (const routing::CanaryRule& rule : route.canary_rules) rules.emplace(rule.uid, &rule);
+  }
   const std::lock_guard lock(mutex_);
-  std::erase_if(entries_, [&rules](const auto& known) {
-    return std::ranges::find(rules, known.first, &routing::CanaryRule::uid) == rules.end();
-  });
-  for (const routing::CanaryRule* rule : rules) {
-    const auto found = entries_.find(rule->uid);
+  std::erase_if(entries_, [&rules](const auto& known) { return !rules.contains(known.first); });
+  for (const auto& [uid, rule] : rules) {
+    const auto found = entries_.find(uid);
     const bool is_known = found != entries_.end();
     if (is_known && found->second.row.step == rule->step) continue;
     if (is_known || entries_.size() < kMostRules) begin(entries_[rule->uid], *rule);
@@ -74,10 +76,8 @@ void CanaryBook::follow(const std::vector<const routing::CanaryRule*>& rules) {
 void CanaryBook::ended(const routing::CanaryRule& rule, const End& end) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(rule.uid);
-  if (found == entries_.end() || found->second.row.step > rule.step) return;
+  if (found == entries_.end() || found->second.row.step != rule.step) return;
   Entry& entry = found->second;
-  // Its thread has heard of the next step before those who follow the routes.
-  if (entry.row.step < rule.step) begin(entry, rule);
   CanaryCounts& counts = end.candidate ? entry.row.candidate : entry.row.stable;
   const auto& [verdict, fault, saved] = end.outcome;
   if (verdict == Verdict::kRefused) ++counts.refused;

@@ -66,8 +66,9 @@ class CanaryBook {
   CanaryBook(const CanaryBook&) = delete;
   CanaryBook& operator=(const CanaryBook&) = delete;
 
-  // These are the rules from now on: what was counted of others, and of other steps, is forgotten.
-  void follow(const std::vector<const routing::CanaryRule*>& rules);
+  // Its rules are in force from now on: what was counted of others, and of other steps, is
+  // forgotten. To be told of before any request is routed by it.
+  void follow(const routing::RouteSnapshot& snapshot);
 
   // A request of the rule's arm has ended. One that began under another step counts for nothing.
   // `session`: its hash; `answer`: for a verdict of kAnswered.
