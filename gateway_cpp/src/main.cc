@@ -107,6 +107,7 @@ class Gateway {
   dispatch::Dispatchers dispatchers_;
   admission::TenantTable tenants_;
   admission::UsageBook usage_;
+  admission::CanaryBook canaries_;
   http::Programs programs_;
   runtime::GatewayState state_;
   http::WaitingRooms waiting_;
@@ -187,6 +188,7 @@ http::PortParts Gateway::parts() {
                                   .shadow_book = shadows_.book,
                                   .shadow_bytes = shadows_.kept,
                                   .shadow_sink = shadows_.client,
+                                  .canaries = canaries_,
                                   .program_book = programs_.book,
                                   .program_directory = programs_.directory};
   return {parts,

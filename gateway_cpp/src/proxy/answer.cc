@@ -102,7 +102,7 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
   if (x.delivery.has_all()) {
     x.record().outcome = base::Outcome::kSucceeded;
   } else {
-    x.settlement.failed(error);
+    x.failed(error);
   }
   if (!x.delivery.is_stream()) {  // nobody has seen an answer of another
     x.record().degraded = {};

@@ -60,6 +60,7 @@ void RequestFlow::leave(Exchange& x, const base::Error& why) {
   x.danger.leave();
   x.at.estimated_wait = {};
   x.settlement.left(arm_of(x), why);
+  if (x.canary) x.canary->course.left(why);
   x.record().degraded = {};
   x.record().rung.clear();
   x.record().trimmed.clear();

@@ -18,6 +18,7 @@
 #include "proxy/account.h"
 #include "proxy/attempt.h"
 #include "proxy/body_job.h"
+#include "proxy/canary_arm.h"
 #include "proxy/delivery.h"
 #include "proxy/destination.h"
 #include "proxy/lookout.h"
@@ -118,6 +119,7 @@ struct Exchange {
     opening.bytes = ask.body.size();
   }
   ~Exchange() {
+    if (canary) end_canary();
     if (job) job->leave();
     if (waker) waker->leave();
     if (shadow) end_sample();
@@ -149,6 +151,14 @@ struct Exchange {
   }
   // A step that no table has is a fault of ours.
   void log_refused() noexcept;
+  // How it ended otherwise than well.
+  void failed(const base::Error& error) {
+    settlement.failed(error);
+    if (canary) canary->course.failed(error, record().ttft.has_value());
+  }
+  // Its arm is told of it.
+  void end_canary() noexcept;
+  admission::CanaryAnswer canary_answer() const;
   // It has settled: its shadows may begin.
   void end_sample() noexcept;
   void fill(ShadowSample& sample);
@@ -191,7 +201,8 @@ struct Exchange {
   void note_tokens(const upstream::Usage& seen);
 
   const ThreadParts& parts;
-  Ask& ask;  // of which the settlement has views
+  Ask& ask;  // of which the settlement has views, as it has of the next
+  std::unique_ptr<CanarySeat> canary;  // null: it is of none
   Settlement settlement;
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none
   std::shared_ptr<BodyJob> job;      // what is done with it at the side

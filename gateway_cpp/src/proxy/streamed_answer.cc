@@ -204,7 +204,7 @@ Piece RequestFlow::last_piece(Exchange& x) {
   }
   x.delivery.break_off(broken(x, *fault));
   x.note_tokens(x.attempts.call().seen());
-  x.settlement.failed(*fault);
+  x.failed(*fault);
   return Piece::kCutOff;
 }
 
