@@ -148,7 +148,7 @@ TEST_P(CanaryArms, WhatFailsBeforeItsFirstEventIsAnsweredByTheStableArm) {
       upstream_.calls.clear();
       done_ = false;
       pass(seconds(40));  // of no doubt is anything left
-      reply_ = {};
+      reply_.text.clear();
       ask(streams ? streamed() : unary());
       ASSERT_EQ(upstream_.calls.size(), 1U) << broken.why;
       EXPECT_TRUE(is_candidates(0));

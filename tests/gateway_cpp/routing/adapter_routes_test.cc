@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "routing/hashing.h"
 #include "routing/route_table.h"
 #include "snapshots.h"
 
