@@ -176,11 +176,16 @@ struct Exchange {
   }
   // What the requests of one conversation say alike; empty: nothing.
   std::string_view session_name() const;
-  // By which its share of a split is found: its own name, where it is of no conversation.
+  uint64_t session_hash() const;  // 0: nothing
+  // The name; its own name, where it is of no conversation.
   std::string_view sticky_name() const {
     const std::string_view session = session_name();
     return session.empty() ? std::string_view(ask.request_id) : session;
   }
+  // By which its share of what is split is found: of no conversation, a retry has the same body.
+  uint64_t share();
+  // The canary that has it is of the deployment itself: a version of its adapter, or a revision.
+  bool is_at_home() const { return asked && asked->deployment->name == at.route.deployment->name; }
   // What it may take of limits of a day where it is.
   admission::DayAsk day_ask() const {
     return day_ask_of(request, *ask.endpoint, *at.route.deployment, at.wanted.estimate);

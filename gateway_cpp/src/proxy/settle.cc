@@ -64,8 +64,8 @@ const std::shared_ptr<base::DeploymentMetrics>& Settlement::opening() {
   return opening_;
 }
 
-void Settlement::left(const base::Error& why) {
-  passed_over(record.deployment, cause_of(why));
+void Settlement::left(std::string_view arm, const base::Error& why) {
+  passed_over(arm, cause_of(why));
   if (!opening_) return;
   count_attempts(*opening_);
   opening_->in_flight.add(-1);

@@ -84,8 +84,8 @@ class Settlement {
   const std::shared_ptr<base::DeploymentMetrics>& opening();
   bool is_open() const { return opening_ != nullptr; }
   // It could not be answered there: attempts until now were this deployment's. Where it was sent to
-  // one, it counts as ended there, too, unless it ends there after all.
-  void left(const base::Error& why);
+  // one, it counts as ended there, too, unless it ends there after all. `arm`: what could not.
+  void left(std::string_view arm, const base::Error& why);
   // Nor is it sent there.
   void passed_over(std::string_view deployment, std::string_view why);
   // The first answer byte goes out.
