@@ -38,11 +38,12 @@ bool is_nobodys(const base::Error& error) {
 
 CanaryFault fault_before_first_event(const base::Error& error) {
   constexpr unsigned kTooMany = 429;
+  constexpr unsigned kServers = 500;  // from here on it is no refusal, whosever fault it is
   if (error.kind == base::Kind::kDeadlineExceeded) return CanaryFault::kTimeout;
   if (error.kind == base::Kind::kEngineDead || error.code == "engine_dead") {
     return CanaryFault::kEngineDead;
   }
-  if (error.fault == base::Fault::kClient) return CanaryFault::kRefused;
+  if (error.fault == base::Fault::kClient && error.status < kServers) return CanaryFault::kRefused;
   const bool has_no_place = !error.drop_reason.empty() || error.status == kTooMany ||
                             error.kind == base::Kind::kOverloaded;
   return has_no_place ? CanaryFault::kNoPlace : CanaryFault::kServerError;

@@ -16,11 +16,11 @@ namespace penstock::admission {
 
 // Why one arm did not answer a request.
 enum class CanaryFault : std::uint8_t {
-  kServerError,   // a 5xx before the first event
+  kServerError,   // any other failure before the first event
   kBrokenStream,  // it ended after its first event, and is not whole
   kEngineDead,    // the engine died or hung with it, before its first event
   kNoPlace,       // no replica, or none with room, in time
-  kRefused,       // a 4xx
+  kRefused,       // a 4xx for what the request says
   kTimeout,       // no first event in time
   kNobodys,       // says nothing of an arm: the client's doing, its tenant's, or this gateway's
 };

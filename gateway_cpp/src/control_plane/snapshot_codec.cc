@@ -158,13 +158,13 @@ routing::ShadowRule shadow_from(const penstock::v1::ShadowRule& wire) {
 }
 
 // Whether it says of one target who is the candidate, and of which run its counts are.
-bool makes_sense(const routing::CanaryRule& rule) {
+bool makes_sense(const routing::CanaryRule& rule, std::uint32_t permille) {
+  constexpr std::uint32_t kWhole = 1000;
   const int candidates = static_cast<int>(!rule.candidate.empty()) +
                          static_cast<int>(!rule.candidate_adapter.empty()) +
                          static_cast<int>(!rule.candidate_digest.empty());
   const bool is_of_alias = !rule.alias.empty();
-  constexpr std::uint32_t kWhole = 1000;
-  return !rule.uid.empty() && rule.step > 0 && rule.permille <= kWhole && candidates == 1 &&
+  return !rule.uid.empty() && rule.step > 0 && permille <= kWhole && candidates == 1 &&
          rule.candidate_adapter.empty() != is_of_alias &&
          rule.stable_adapter.empty() != is_of_alias;
 }
@@ -178,7 +178,6 @@ routing::CanaryRule canary_from(const penstock::v1::CanaryRule& wire) {
           .candidate_adapter = wire.candidate_adapter(),
           .candidate_digest = wire.candidate_digest(),
           .stable_adapter = wire.stable_adapter(),
-          .permille = wire.permille(),
           .warmup_requests = wire.warmup_requests()};
 }
 
@@ -192,7 +191,8 @@ void add_canary(const penstock::v1::CanaryRule& wire, routing::RouteSnapshot& sn
   const bool is_second =
       std::ranges::find(target->canary_rules, rule.alias, &routing::CanaryRule::alias) !=
       target->canary_rules.end();
-  if (makes_sense(rule) && !is_second) target->canary_rules.push_back(std::move(rule));
+  if (makes_sense(rule, wire.permille()) && !is_second)
+    target->canary_rules.push_back(std::move(rule));
 }
 
 routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {

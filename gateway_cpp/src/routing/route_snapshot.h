@@ -79,7 +79,6 @@ struct CanaryRule {
   std::string candidate_adapter = {};  // a version, "name@version", beside stable_adapter,
   std::string candidate_digest = {};   // replicas of this template digest
   std::string stable_adapter = {};     // "name@version", where the target is an alias
-  std::uint32_t permille = 0;          // share of the sessions
   std::uint32_t warmup_requests = 0;   // of each replica, whose times are not counted
   bool operator==(const CanaryRule&) const = default;
 };

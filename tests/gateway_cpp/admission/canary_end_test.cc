@@ -68,6 +68,8 @@ TEST(CanaryFaultTest, SaysWhatBrokeInAWord) {
   EXPECT_EQ(word(of_replica(429, base::Fault::kUpstream)), "no_place");
   EXPECT_EQ(word(of_replica(429, base::Fault::kClient)), "refused");
   EXPECT_EQ(word(of_replica(400, base::Fault::kClient)), "refused");
+  EXPECT_EQ(word(of_replica(500, base::Fault::kClient)), "5xx");
+  EXPECT_EQ(word(of_replica(401, base::Fault::kUpstream)), "5xx");  // its key is its operator's
   EXPECT_EQ(word(error(Kind::kTokenBudget, "token_budget_exceeded")), "refused");
 }
 

@@ -20,7 +20,7 @@ class JudgedCanary : public RequestFlowTest {
     mini.base_family = "family";
     mini.keeps_sessions = keeps_sessions_;
     mini.ladders = ladders_;
-    routing::CanaryRule rule{.uid = "c1", .name = "try", .step = 1, .permille = permille_};
+    routing::CanaryRule rule{.uid = "c1", .name = "try", .step = 1};
     routing::RouteSnapshot snapshot{.version = ++version_, .deployments = {}, .replicas = {}};
     snapshot.replicas = {routing::replica("r1", "mini"), routing::replica("r2", "mini")};
     snapshot.replicas[0].template_digest = "old";
