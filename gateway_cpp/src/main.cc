@@ -107,6 +107,7 @@ class Gateway {
   dispatch::Dispatchers dispatchers_;
   admission::TenantTable tenants_;
   admission::UsageBook usage_;
+  admission::CanaryBook canaries_;
   http::Programs programs_;
   runtime::GatewayState state_;
   http::WaitingRooms waiting_;
@@ -159,7 +160,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       deep_health_(clock_, config_.cluster_token, callers_token),
       shadows_(config_, instance_),
       subscription_(config_.id, head_, snapshot_file_,
-                    {routes_, dispatchers_, tenants_, suspects_, without_keys(config_),
+                    {routes_, dispatchers_, tenants_, suspects_, canaries_, without_keys(config_),
                      [this] { note_routes(); }},
                     clock_, log_),
       reports_(
@@ -187,6 +188,7 @@ http::PortParts Gateway::parts() {
                                   .shadow_book = shadows_.book,
                                   .shadow_bytes = shadows_.kept,
                                   .shadow_sink = shadows_.client,
+                                  .canaries = canaries_,
                                   .program_book = programs_.book,
                                   .program_directory = programs_.directory};
   return {parts,
@@ -349,6 +351,7 @@ void Gateway::fill_report(v1::GatewayReport& report) {
   control_plane::add_programs(*routes_.current(), programs_.facts(clock_.steady_now()), report);
   report.set_instance(instance_);
   control_plane::add_usage(usage_, report);
+  control_plane::add_canaries(canaries_.rows(), report);
   control_plane::add_streams(*tenants_.current(), report);
 }
 
@@ -365,8 +368,7 @@ int run(const base::GatewayConfig& config) {
   const auto address = http::claim_address("--listen", config.listen, claim);
   if (!address) return say_error(address.error().message, kPortTaken);
   Gateway gateway(config, *address, *credentials);
-  const std::string cannot = gateway.listen();
-  if (!cannot.empty()) return say_error(cannot, kPortTaken);
+  if (const auto why = gateway.listen(); !why.empty()) return say_error(why, kPortTaken);
   gateway.start();
   gateway.wait_for_signal();
   gateway.stop_accepting();

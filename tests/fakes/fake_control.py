@@ -178,6 +178,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
         versions: Iterable[v1.AdapterVersion] | None = None,
         shadows: Iterable[v1.ShadowRule] = (),
         comparer_address: str = "",
+        canaries: Iterable[v1.CanaryRule] = (),
     ) -> int:
         """A new snapshot; returns its version. Without `versions`: those that aliases name."""
         deployments = list(deployments)
@@ -197,6 +198,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
                 adapters=versions,
                 shadows=shadows,
                 comparer_address=comparer_address,
+                canaries=canaries,
             )
             self._changed.notify_all()
         return self._version

@@ -98,11 +98,11 @@ class FakeCall:
         chunk = v1.Chunk(body=body, events=events, tokens=tokens)
         await self.write(v1.CallEvent(call_id=self.call_id, head=self._head(), chunk=chunk))
 
-    async def finish(self) -> None:
-        """Ends the answer well."""
+    async def finish(self, *finish_reasons: str) -> None:
+        """Ends the answer well: by itself, unless told otherwise of each choice."""
         done = v1.Finished(
             usage=self.usage,
-            finish_reasons=["stop"],
+            finish_reasons=finish_reasons or ["stop"],
             backend="fake",
             adapter=self.request.adapter,
         )

@@ -36,6 +36,17 @@ struct ShadowFacts {
   std::vector<std::pair<std::string_view, std::uint64_t>> outcomes = {};
 };
 
+// What one canary's arms have come to at its present step.
+struct CanaryFacts {
+  struct Arm {
+    std::string_view name;
+    std::uint64_t sessions = 0;
+    std::uint64_t bad_sessions = 0;  // of these
+  };
+  std::string canary;
+  std::vector<Arm> arms = {};
+};
+
 // What came of asking one deployment's router programs, since the start.
 struct ProgramFacts {
   std::string deployment;
@@ -54,6 +65,7 @@ struct GatewayFacts {
   std::vector<DeploymentFacts> deployments = {};
   std::vector<TenantFacts> tenants = {};  // the label of its own is not decided yet
   std::vector<ShadowFacts> shadows = {};
+  std::vector<CanaryFacts> canaries = {};
   std::vector<ProgramFacts> programs = {};
 };
 

@@ -316,6 +316,21 @@ void add_shadows(Exposition& page, const std::vector<ShadowFacts>& shadows) {
   for (const ShadowFacts& one : shadows) page.sample(label_of(one), one.under_way);
 }
 
+void add_canaries(Exposition& page, const std::vector<CanaryFacts>& canaries) {
+  const auto add = [&](std::string_view name, const char* says, auto count) {
+    page.family(name, "counter", says);
+    for (const CanaryFacts& one : canaries) {
+      for (const CanaryFacts::Arm& arm : one.arms) {
+        page.sample(label("canary", one.canary) + "," + label("arm", arm.name), arm.*count);
+      }
+    }
+  };
+  add("canary_sessions_total", "Sessions of canaries' arms, at the step that is judged.",
+      &CanaryFacts::Arm::sessions);
+  add("canary_bad_sessions_total", "Of canaries' sessions, those with a request that broke.",
+      &CanaryFacts::Arm::bad_sessions);
+}
+
 void add_programs(Exposition& page, const std::vector<ProgramFacts>& programs) {
   page.family("program_asks_total", "counter",
               "Requests that a router program was asked about, by what came of it.");
@@ -367,6 +382,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_tenants(page, facts.tenants);
   add_shards(page, shards);
   add_shadows(page, facts.shadows);
+  add_canaries(page, facts.canaries);
   add_programs(page, facts.programs);
   add_facts(page, facts);
   return page.take();

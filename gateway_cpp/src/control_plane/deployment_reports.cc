@@ -65,6 +65,42 @@ void add_program_counts(const admission::ProgramRow& row, penstock::v1::ProgramR
   }
 }
 
+template <class Reason, std::size_t kReasons>
+void add_counts(const std::array<std::uint64_t, kReasons>& counts,
+                google::protobuf::RepeatedPtrField<penstock::v1::CanaryCount>& out) {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    penstock::v1::CanaryCount& one = *out.Add();
+    one.set_reason(std::string(name(static_cast<Reason>(i))));
+    one.set_count(counts[i]);
+  }
+}
+
+void add_times(const admission::CanaryTimes& times, penstock::v1::CanaryTimes& out) {
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i] == 0) continue;
+    out.add_bins(static_cast<std::uint32_t>(i));
+    out.add_counts(times[i]);
+  }
+}
+
+void add_arm(const admission::CanaryCounts& counts, penstock::v1::CanaryArm& out) {
+  out.set_sessions(counts.sessions);
+  out.set_bad_sessions(counts.bad_sessions);
+  add_counts<admission::CanaryFault>(counts.errors, *out.mutable_errors());
+  out.set_answered_sessions(counts.answered_sessions);
+  out.set_bad_finishes(counts.bad_finishes);
+  add_times(counts.ttft, *out.mutable_ttft());
+  add_times(counts.between_tokens, *out.mutable_between_tokens());
+  add_times(counts.total, *out.mutable_total());
+  out.set_requests(counts.requests);
+  add_counts<admission::CanaryFinish>(counts.finishes, *out.mutable_finishes());
+  out.set_prompt_tokens(counts.prompt_tokens);
+  out.set_completion_tokens(counts.completion_tokens);
+  out.set_saved(counts.saved);
+  out.set_refused(counts.refused);
+}
+
 }  // namespace
 
 void add_standings(const routing::Routes& routes, const dispatch::Dispatchers::ByUid& dispatchers,
@@ -103,6 +139,16 @@ void add_programs(const routing::Routes& routes, const ProgramFacts& facts,
     out.set_moved_tokens(row.moved_tokens);
     out.set_moved_bytes(row.moved_bytes);
     add_program_counts(row, out);
+  }
+}
+
+void add_canaries(std::span<const admission::CanaryRow> rows, penstock::v1::GatewayReport& report) {
+  for (const admission::CanaryRow& row : rows) {
+    penstock::v1::CanaryReport& out = *report.add_canaries();
+    out.set_uid(row.uid);
+    out.set_step(row.step);
+    add_arm(row.stable, *out.mutable_stable());
+    add_arm(row.candidate, *out.mutable_candidate());
   }
 }
 

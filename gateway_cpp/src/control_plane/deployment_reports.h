@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "admission/canary_book.h"
 #include "admission/program_book.h"
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -35,5 +36,9 @@ std::string why_not_asked(const routing::DeploymentRoute& route, const ProgramFa
 // What came of asking each deployment's program.
 void add_programs(const routing::Routes& routes, const ProgramFacts& facts,
                   penstock::v1::GatewayReport& report);
+
+// What canaries' arms have come to. A rule that nothing was counted of is told, too: it is no
+// silence.
+void add_canaries(std::span<const admission::CanaryRow> rows, penstock::v1::GatewayReport& report);
 
 }  // namespace penstock::control_plane

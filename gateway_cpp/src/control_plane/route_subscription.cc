@@ -138,6 +138,7 @@ void RouteSubscription::apply(const penstock::v1::RouteSnapshot& wire, RouteSour
   const auto snapshot = from_proto(wire);
   const bool closed = followers_.without_keys == WithoutKeys::kRefused;
   followers_.tenants.replace(tenants_of(wire), wire.keys_required() || closed, clock_.steady_now());
+  followers_.canaries.follow(snapshot);
   followers_.dispatchers.follow(snapshot);
   followers_.routes.replace(snapshot);
   followers_.dispatchers.close_left();

@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "admission/canary_book.h"
 #include "admission/suspects.h"
 #include "admission/tenants.h"
 #include "base/clock.h"
@@ -48,6 +49,7 @@ struct Followers {
   dispatch::Dispatchers& dispatchers;
   admission::TenantTable& tenants;
   admission::Suspects& suspects;
+  admission::CanaryBook& canaries;
   WithoutKeys without_keys = WithoutKeys::kServed;
   // Called on the applying thread once others are in force.
   std::function<void()> replaced = [] {};

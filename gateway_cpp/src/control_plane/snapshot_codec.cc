@@ -126,6 +126,7 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .budget_nanousd = wire.budget_nanousd_per_day(),
       .prices = {wire.prices().input(), wire.prices().output(), wire.prices().cached()},
       .shadows = {},
+      .canary_rules = {},
       .program = program_from(wire)};
   for (const auto& alias : wire.aliases()) deployment.adapters.push_back(alias_from(alias));
   for (const auto& weight : wire.canary()) {
@@ -154,6 +155,44 @@ routing::ShadowRule shadow_from(const penstock::v1::ShadowRule& wire) {
           .budget_used_up = wire.budget_used_up(),
           .embedder = wire.embedder(),
           .judge = wire.judge()};
+}
+
+// Whether it says of one target who is the candidate, and of which run its counts are.
+bool makes_sense(const routing::CanaryRule& rule, std::uint32_t permille) {
+  constexpr std::uint32_t kWhole = 1000;
+  const int candidates = static_cast<int>(!rule.candidate.empty()) +
+                         static_cast<int>(!rule.candidate_adapter.empty()) +
+                         static_cast<int>(!rule.candidate_digest.empty());
+  const bool is_of_alias = !rule.alias.empty();
+  return !rule.uid.empty() && rule.step > 0 && permille <= kWhole && candidates == 1 &&
+         rule.candidate_adapter.empty() != is_of_alias &&
+         rule.stable_adapter.empty() != is_of_alias;
+}
+
+routing::CanaryRule canary_from(const penstock::v1::CanaryRule& wire) {
+  return {.uid = wire.uid(),
+          .name = wire.name(),
+          .step = wire.step(),
+          .alias = wire.alias(),
+          .candidate = wire.candidate(),
+          .candidate_adapter = wire.candidate_adapter(),
+          .candidate_digest = wire.candidate_digest(),
+          .stable_adapter = wire.stable_adapter(),
+          .warmup_requests = wire.warmup_requests()};
+}
+
+// One that makes no sense is left out, as is a second one of the same target: the head hears
+// nothing of it, and goes on with nothing.
+void add_canary(const penstock::v1::CanaryRule& wire, routing::RouteSnapshot& snapshot) {
+  const auto target =
+      std::ranges::find(snapshot.deployments, wire.deployment(), &routing::DeploymentRoute::name);
+  if (target == snapshot.deployments.end()) return;
+  routing::CanaryRule rule = canary_from(wire);
+  const bool is_second =
+      std::ranges::find(target->canary_rules, rule.alias, &routing::CanaryRule::alias) !=
+      target->canary_rules.end();
+  if (makes_sense(rule, wire.permille()) && !is_second)
+    target->canary_rules.push_back(std::move(rule));
 }
 
 routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
@@ -185,6 +224,7 @@ routing::RouteSnapshot from_proto(const penstock::v1::RouteSnapshot& wire) {
         std::ranges::find(snapshot.deployments, rule.primary(), &routing::DeploymentRoute::name);
     if (primary != snapshot.deployments.end()) primary->shadows.push_back(shadow_from(rule));
   }
+  for (const auto& rule : wire.canaries()) add_canary(rule, snapshot);
   for (const auto& replica : wire.replicas()) {
     snapshot.replicas.push_back(replica_from(replica));
   }

@@ -113,6 +113,14 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   bool place_shadow(ShadowPlace& place, const PlaceRequest& ask,
                     std::span<const routing::ReplicaId> excluded, std::shared_ptr<Waker> waker);
 
+  // ---- for canaries of a revision
+
+  // Whether the request is for the revision of that digest, be it there or not.
+  bool is_for(const std::string& digest, const PlaceRequest& ask);
+  bool is_of(const routing::Replica& replica, const std::string& digest) const;
+  // Whether a replica serves that is of no revision with a share.
+  bool has_rest() const;
+
   // ---- for router programs
 
   // Those that run the same template as this one, and that nothing speaks against, by their ids.

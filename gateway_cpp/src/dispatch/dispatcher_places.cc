@@ -14,6 +14,7 @@ Place Dispatcher::reserve(const PlaceRequest& ask, std::span<const routing::Repl
   const routing::Traits traits{.adapter = ask.adapter,
                                .session = ask.session,
                                .share = ask.share,
+                               .rest = ask.rest,
                                .patient = patient,
                                .prefix = ask.prefix,
                                .excluded = excluded};

@@ -71,6 +71,7 @@ class Place {
 struct PlaceRequest {
   std::string tenant;  // empty: whoever comes without a key
   base::Priority priority = base::Priority::kNormal;
+  bool rest = false;  // it is for no revision that has a share of its own
   admission::TokenEstimate estimate;
   std::string adapter;                // "name@version"; empty: the base model
   std::uint64_t session = 0;          // hash of what it is sticky by; 0: nothing

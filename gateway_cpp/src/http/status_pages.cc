@@ -282,6 +282,16 @@ std::vector<base::ShadowFacts> StatusPages::shadow_facts() const {
   return facts;
 }
 
+std::vector<base::CanaryFacts> StatusPages::canary_facts() const {
+  std::vector<base::CanaryFacts> facts;
+  for (const admission::CanaryRow& row : parts_.canaries.rows()) {
+    facts.push_back({row.name,
+                     {{"stable", row.stable.sessions, row.stable.bad_sessions},
+                      {"candidate", row.candidate.sessions, row.candidate.bad_sessions}}});
+  }
+  return facts;
+}
+
 std::vector<base::ProgramFacts> StatusPages::program_facts() const {
   std::vector<base::ProgramFacts> facts;
   for (const admission::ProgramRow& row : parts_.program_book.rows(parts_.clock.steady_now())) {
@@ -307,6 +317,7 @@ PageText StatusPages::metrics() const {
   facts.answer_bytes_held = parts_.answers.held();
   facts.shadow_bytes_held = parts_.shadow_bytes.held();
   facts.shadows = shadow_facts();
+  facts.canaries = canary_facts();
   facts.programs = program_facts();
   facts.deployments.reserve(routes->deployments().size());
   for (const auto& [name, route] : routes->deployments()) {

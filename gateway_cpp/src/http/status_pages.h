@@ -64,6 +64,7 @@ class StatusPages {
   std::optional<NotReady> why_not_ready(const routing::Routes& routes) const;
   base::DeploymentFacts facts_of(const routing::DeploymentRoute& route) const;
   std::vector<base::ShadowFacts> shadow_facts() const;
+  std::vector<base::CanaryFacts> canary_facts() const;
   std::vector<base::ProgramFacts> program_facts() const;
   std::string routes_members(const routing::Routes& routes) const;
 

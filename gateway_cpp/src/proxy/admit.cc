@@ -41,10 +41,8 @@ void RequestFlow::describe(Exchange& x) {
   x.at.wanted.tenant = tenant.id;
   x.at.wanted.priority = tenant.granted(x.ask.priority);
   x.at.wanted.adapter = x.record().adapter;
-  const std::string_view session = x.session_name();
-  x.at.wanted.session = session.empty() ? 0 : routing::hash_text(session);
-  const bool shares = !x.at.route.deployment->canary.empty();
-  x.at.wanted.share = shares ? routing::hash_text(x.sticky_name()) : 0;
+  x.at.wanted.session = x.session_hash();
+  x.at.wanted.share = x.at.route.deployment->canary.empty() ? 0 : x.share();
   const std::string& body = x.large ? *x.large->text : x.ask.body;
   x.at.wanted.key = x.caller().key_id;
   x.at.wanted.body = body;
@@ -82,6 +80,7 @@ base::MaybeError RequestFlow::admit_by_tenant(Exchange& x) {
 base::MaybeError RequestFlow::admit_to_deployment(Exchange& x) {
   const routing::DeploymentRoute& route = *x.at.route.deployment;
   if (const auto no = x.at.account->reserve_budget(route, x.day_ask())) return refused(x, *no);
+  if (x.at.way == Way::kReturned && x.is_at_home()) return std::nullopt;  // it was admitted there
   const admission::DeploymentAsk asked{
       .deployment = route.name,
       .why_unavailable = route.availability_detail,

@@ -45,13 +45,6 @@ Awaitable<RequestFlow::Delivered> RequestFlow::deliver(Exchange& x) {
   return streamed ? streamed_answer(x) : unary(x);
 }
 
-Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
-  // No other replica will need it, but a dead engine's request is known by it.
-  if (x.large) co_await hash_aside(x);
-  co_await stream(x);
-  co_return Delivered::kYes;
-}
-
 // What the client of a stream that is not whole is told.
 std::string RequestFlow::broken(const Exchange& x, const base::Error& error) const {
   using std::chrono::duration_cast;
@@ -109,7 +102,7 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
   if (x.delivery.has_all()) {
     x.record().outcome = base::Outcome::kSucceeded;
   } else {
-    x.settlement.failed(error);
+    x.failed(error);
   }
   if (!x.delivery.is_stream()) {  // nobody has seen an answer of another
     x.record().degraded = {};

@@ -51,6 +51,8 @@ class Attempt {
   bool refused() const { return state_.refused(); }
   // Its replica has said something.
   bool has_news() const { return call_->has_head() || call_->has_bytes() || call_->ended(); }
+  // Likewise, of its answer or its end.
+  bool has_event() const { return call_->has_bytes() || call_->ended(); }
   // The tokens that it gave, once it is over.
   const std::vector<v1::TokenGroup>& groups() const { return groups_; }
 

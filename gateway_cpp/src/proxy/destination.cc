@@ -3,15 +3,12 @@
 // that one's ladder. Whoever comes from elsewhere is admitted as a newcomer.
 #include "proxy/destination.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "proxy/exchange.h"
 #include "proxy/request_flow.h"
-#include "routing/canary.h"
 #include "routing/elsewhere.h"
-#include "routing/hashing.h"
 
 namespace penstock::proxy {
 
@@ -49,6 +46,7 @@ base::Error just_replaced(const std::string& deployment) {
 void RequestFlow::enter(Exchange& x, Way way, Elsewhere to) {
   if (!x.left.empty()) x.at.account = std::make_shared<Account>(x.at.account);
   x.at.way = way;
+  x.at.wanted.rest = way == Way::kReturned && x.canary && !x.canary->rule->candidate_digest.empty();
   x.at.dispatcher = std::move(to.dispatcher);
   take(x, std::move(to.route));
 }
@@ -61,7 +59,8 @@ void RequestFlow::leave(Exchange& x, const base::Error& why) {
   x.at.leave_unused();
   x.danger.leave();
   x.at.estimated_wait = {};
-  x.settlement.left(why);
+  x.settlement.left(arm_of(x), why);
+  if (x.canary) x.canary->course.left(why);
   x.record().degraded = {};
   x.record().rung.clear();
   x.record().trimmed.clear();
@@ -74,10 +73,13 @@ void RequestFlow::leave(Exchange& x, const base::Error& why) {
 base::MaybeError RequestFlow::resolve(Exchange& x) {
   x.settlement.enter(base::Phase::kResolve);
   x.asked.reset();
-  auto route = parts_.routes.read()->resolve(x.request.model, x.sticky_name());
+  x.canary.reset();
+  auto route = parts_.routes.read()->resolve(x.request.model, [&x] { return x.share(); });
   const admission::Tenant& tenant = *x.caller().tenant;
   if (!route) return tenant.unresolved(route.error(), x.request.model);
   const routing::DeploymentRoute& named = *route->deployment;
+  std::optional<routing::Route> version;
+  if (!named.canary_rules.empty()) version = candidate_version(x, *route);
   x.record().deployment = named.name;
   x.record().adapter = route->adapter();
   if (auto no = tenant.refuses(named.name, route->adapter())) {
@@ -85,16 +87,17 @@ base::MaybeError RequestFlow::resolve(Exchange& x) {
   }
   // Who named no model is answered by the name of the one there is.
   if (x.request.model.empty()) x.request.model = named.name;
-  if (!named.canary.empty() && x.left.empty()) {
-    if (auto canary = canary_of(x, *route)) {
-      x.asked = std::move(*route);
-      enter(x, Way::kCanary, *std::move(canary));
-      return std::nullopt;
-    }
-  }
   auto dispatcher = parts_.dispatchers.of(named);
   if (!dispatcher) return just_replaced(named.name);
-  enter(x, Way::kNamed, {*std::move(route), std::move(dispatcher)});
+  Elsewhere to{*std::move(route), std::move(dispatcher)};
+  if (x.left.empty() && !(named.canary.empty() && named.canary_rules.empty())) {
+    if (auto canary = canary_of(x, to, std::move(version))) {
+      x.asked = std::move(to.route);
+      enter(x, Way::kCanary, *std::move(canary));
+      return routing::refuses(x.at.route, x.ask.endpoint->path);
+    }
+  }
+  enter(x, Way::kNamed, std::move(to));
   return routing::refuses(x.at.route, x.ask.endpoint->path);
 }
 
@@ -102,19 +105,6 @@ void RequestFlow::take(Exchange& x, routing::Route route) {
   x.record().deployment = route.deployment->name;
   x.record().adapter = route.adapter();
   x.at.route = std::move(route);
-}
-
-// A share of the requests is another deployment's to answer, as long as it can. One that a revision
-// of this one has is the dispatcher's to find.
-std::optional<RequestFlow::Elsewhere> RequestFlow::canary_of(const Exchange& x,
-                                                             const routing::Route& named) {
-  const routing::CanaryWeight* weight =
-      routing::canary_for(named.deployment->canary, routing::hash_text(x.sticky_name()));
-  if (weight == nullptr || !weight->template_digest.empty()) return std::nullopt;
-  auto found = elsewhere(x, named, weight->deployment, Way::kCanary, false);
-  auto* canary = std::get_if<Elsewhere>(&found);
-  if (!canary || !canary->dispatcher->is_usable_for(canary->route.adapter())) return std::nullopt;
-  return std::move(*canary);
 }
 
 // Before another attempt: the deployment may have other limits and replicas by now, or be gone.
@@ -129,10 +119,10 @@ base::MaybeError RequestFlow::resolve_again(Exchange& x) {
 // Where the request goes if that deployment is to answer it: who may use the one that it named is
 // served, but by no adapter that it may not use, or that nobody there can hold.
 std::variant<RequestFlow::Elsewhere, routing::PassedOver> RequestFlow::elsewhere(
-    const Exchange& x, const routing::Route& named, const std::string& deployment, Way way,
+    Exchange& x, const routing::Route& named, const std::string& deployment, Way way,
     bool no_engine) {
   const routing::Needs needs{.model = x.request.model,
-                             .sticky = x.sticky_name(),
+                             .share = [&x] { return x.share(); },
                              .endpoint = x.ask.endpoint->path,
                              .tools = x.request.has_tools,
                              .no_engine = no_engine};
@@ -197,13 +187,17 @@ bool RequestFlow::was_made_anew(const Exchange& x, const base::Error& no) {
          is_another(*found->second, *x.at.route.deployment);
 }
 
-// From a canary, but not with what engines die of.
+// From a canary, but not with what engines die of. What the deployment has refused it before it was
+// sent anywhere it would refuse it again, by whatever version or revision.
 bool RequestFlow::may_return(const Exchange& x, const base::Error& no) {
   if (x.at.way != Way::kCanary) return false;
   const bool dead =
       x.danger.may_kill() || admission::degrade_reason(no, x.ask.endpoint->prompt_field) ==
                                  admission::DegradeReason::kEngineDead;
-  return !dead || x.asked->deployment->managed;
+  if (dead && !x.asked->deployment->managed) return false;
+  if (!x.is_at_home()) return true;
+  const bool has_stable = x.canary->rule->candidate_digest.empty() || x.at.dispatcher->has_rest();
+  return x.attempts.failover().attempts() > 0 && has_stable;
 }
 
 // The version of the adapter is the one that was named when the request came.

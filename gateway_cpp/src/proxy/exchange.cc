@@ -1,10 +1,31 @@
 #include "proxy/exchange.h"
 
+#include "routing/hashing.h"
+
 namespace penstock::proxy {
 
 std::string_view Exchange::session_name() const {
   if (!ask.session.empty()) return ask.session;
   return request.session.empty() ? request.user : request.session;
+}
+
+uint64_t Exchange::session_hash() const {
+  const std::string_view session = session_name();
+  return session.empty() ? 0 : routing::hash_text(session);
+}
+
+uint64_t Exchange::share() {
+  if (at.wanted.share != 0) return at.wanted.share;
+  const std::string_view session = session_name();
+  uint64_t whose = routing::hash_text(caller().tenant->id);
+  if (session.empty()) {
+    whose = routing::hash_both(whose, routing::hash_text(caller().key_id));
+    whose = routing::hash_both(whose, routing::hash_bytes(large ? *large->text : ask.body));
+  } else {
+    whose = routing::hash_both(whose, routing::hash_text(session));
+  }
+  at.wanted.share = whose;
+  return whose;
 }
 
 void Exchange::note_tokens(const upstream::Usage& seen) {

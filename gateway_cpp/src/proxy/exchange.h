@@ -18,6 +18,7 @@
 #include "proxy/account.h"
 #include "proxy/attempt.h"
 #include "proxy/body_job.h"
+#include "proxy/canary_arm.h"
 #include "proxy/delivery.h"
 #include "proxy/destination.h"
 #include "proxy/lookout.h"
@@ -118,6 +119,7 @@ struct Exchange {
     opening.bytes = ask.body.size();
   }
   ~Exchange() {
+    if (canary) end_canary();
     if (job) job->leave();
     if (waker) waker->leave();
     if (shadow) end_sample();
@@ -149,6 +151,14 @@ struct Exchange {
   }
   // A step that no table has is a fault of ours.
   void log_refused() noexcept;
+  // How it ended otherwise than well.
+  void failed(const base::Error& error) {
+    settlement.failed(error);
+    if (canary) canary->course.failed(error, record().ttft.has_value());
+  }
+  // Its arm is told of it.
+  void end_canary() noexcept;
+  admission::CanaryAnswer canary_answer() const;
   // It has settled: its shadows may begin.
   void end_sample() noexcept;
   void fill(ShadowSample& sample);
@@ -166,11 +176,16 @@ struct Exchange {
   }
   // What the requests of one conversation say alike; empty: nothing.
   std::string_view session_name() const;
-  // By which its share of a split is found: its own name, where it is of no conversation.
+  uint64_t session_hash() const;  // 0: nothing
+  // The name; its own name, where it is of no conversation.
   std::string_view sticky_name() const {
     const std::string_view session = session_name();
     return session.empty() ? std::string_view(ask.request_id) : session;
   }
+  // By which its share of what is split is found: of no conversation, a retry has the same body.
+  uint64_t share();
+  // The canary that has it is of the deployment itself: a version of its adapter, or a revision.
+  bool is_at_home() const { return asked && asked->deployment->name == at.route.deployment->name; }
   // What it may take of limits of a day where it is.
   admission::DayAsk day_ask() const {
     return day_ask_of(request, *ask.endpoint, *at.route.deployment, at.wanted.estimate);
@@ -186,7 +201,8 @@ struct Exchange {
   void note_tokens(const upstream::Usage& seen);
 
   const ThreadParts& parts;
-  Ask& ask;  // of which the settlement has views
+  Ask& ask;  // of which the settlement has views, as it has of the next
+  std::unique_ptr<CanarySeat> canary;  // null: it is of none
   Settlement settlement;
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none
   std::shared_ptr<BodyJob> job;      // what is done with it at the side

@@ -2,6 +2,7 @@
 // here. All of it outlives whoever is given it.
 #pragma once
 
+#include "admission/canary_book.h"
 #include "admission/program_book.h"
 #include "admission/shadow_book.h"
 #include "admission/suspects.h"
@@ -45,6 +46,7 @@ struct GatewayParts {
   admission::ShadowBook& shadow_book;
   runtime::BodyBudget& shadow_bytes;  // of bodies and answers that are kept
   control_plane::ShadowSink& shadow_sink;
+  admission::CanaryBook& canaries;
   admission::ProgramBook& program_book;
   const control_plane::ProgramDirectory& program_directory;
 };

@@ -141,6 +141,7 @@ void RequestFlow::send(Exchange& x) {
   if (x.sent == base::SteadyTime{}) x.sent = now;
   if (x.shadow) x.shadow->answer.begin_again();
   if (!x.settlement.is_open()) note_opening(x, now);
+  if (x.at.way == Way::kCanary && x.is_at_home()) note_revision(x);
   Target target(x.at.replica());
   x.attempts.sent_to(target);
   x.record().replica = target.id;
@@ -194,10 +195,13 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
 }
 
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.
+// What a canary says before its first event is no answer yet: another may still give one.
 Awaitable<base::MaybeError> RequestFlow::first_news(Exchange& x) {
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
-    if (x.attempts.now().has_news()) co_return std::nullopt;
+    const bool has_news =
+        x.at.way == Way::kCanary ? x.attempts.now().has_event() : x.attempts.now().has_news();
+    if (has_news) co_return std::nullopt;
     if (x.opening.look_again) {
       auto no = co_await recall(x);
       if (no || !x.attempts.is_under_way()) co_return no;

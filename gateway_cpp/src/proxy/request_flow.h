@@ -77,9 +77,7 @@ class RequestFlow {
   void enter(Exchange& x, Way way, Elsewhere to);
   static void leave(Exchange& x, const base::Error& why);
   static void take(Exchange& x, routing::Route route);
-  std::optional<Elsewhere> canary_of(const Exchange& x, const routing::Route& named);
-  std::variant<Elsewhere, routing::PassedOver> elsewhere(const Exchange& x,
-                                                         const routing::Route& named,
+  std::variant<Elsewhere, routing::PassedOver> elsewhere(Exchange& x, const routing::Route& named,
                                                          const std::string& deployment, Way way,
                                                          bool no_engine);
   static bool may_be_sent(const Exchange& x, const routing::Route& named,
@@ -89,6 +87,17 @@ class RequestFlow {
   static bool may_return(const Exchange& x, const base::Error& no);
   base::MaybeError enter_asked(Exchange& x);
   Awaitable<base::MaybeError> admit_newcomer(Exchange& x);
+
+  // Whose share of a canary it has, and in which arm it is: canary_share.cc
+  std::optional<routing::Route> candidate_version(const Exchange& x, routing::Route& named);
+  std::optional<Elsewhere> canary_of(Exchange& x, const Elsewhere& named,
+                                     std::optional<routing::Route> version);
+  std::optional<Elsewhere> deployment_of(Exchange& x, const routing::Route& named,
+                                         const std::string& candidate);
+  static std::optional<Elsewhere> revision_of(Exchange& x, const Elsewhere& named,
+                                              const routing::CanaryRule& rule);
+  static std::string arm_of(const Exchange& x);
+  static void note_revision(Exchange& x);
 
   // Whether it may run, and its place: admit.cc
   base::MaybeError admit_to_gateway(Exchange& x);

@@ -64,8 +64,8 @@ const std::shared_ptr<base::DeploymentMetrics>& Settlement::opening() {
   return opening_;
 }
 
-void Settlement::left(const base::Error& why) {
-  passed_over(record.deployment, cause_of(why));
+void Settlement::left(std::string_view arm, const base::Error& why) {
+  passed_over(arm, cause_of(why));
   if (!opening_) return;
   count_attempts(*opening_);
   opening_->in_flight.add(-1);
@@ -149,18 +149,22 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
   const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
-  const std::array more = {
-      base::Field("left", record.left),       base::Field("degraded", record.degraded),
-      base::Field("rung", record.rung),       base::Field("asked", record.asked),
-      base::Field("trimmed", record.trimmed), base::Field("program", record.program),
-      base::Field("legs", record.legs)};
-  constexpr size_t kOfProgram = 2;
-  const bool has_moved = !record.degraded.empty() || !record.left.empty();
-  base::MoreFields told;
-  if (has_moved) told = base::MoreFields(more).first(more.size() - kOfProgram);
-  if (!record.program.empty()) {
-    told = has_moved ? base::MoreFields(more) : base::MoreFields(more).last(kOfProgram);
+  // Those that few lines have, each of three with the ones that go with it.
+  constexpr size_t kMost = 9;
+  std::vector<base::Field> more;
+  const auto add = [&more](std::initializer_list<base::Field> fields) {
+    if (more.empty()) more.reserve(kMost);
+    more.insert(more.end(), fields);
+  };
+  if (!record.degraded.empty() || !record.left.empty()) {
+    add({{"left", record.left},
+         {"degraded", record.degraded},
+         {"rung", record.rung},
+         {"asked", record.asked},
+         {"trimmed", record.trimmed}});
   }
+  if (!record.program.empty()) add({{"program", record.program}, {"legs", record.legs}});
+  if (!record.canary.empty()) add({{"canary", record.canary}, {"arm", record.arm}});
   log_.info("request settled",
             {{"request_id", record.request_id},
              {"client_request_id", record.client_request_id},
@@ -194,7 +198,7 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
              {"open_ms", phase(base::Phase::kOpen)},
              {"stream_ms", phase(base::Phase::kStream)},
              {"settle_ms", phase(base::Phase::kSettle)}},
-            told);
+            more);
 }
 
 }  // namespace penstock::proxy

@@ -42,6 +42,8 @@ struct RequestRecord {
   std::string trimmed;       // "messages=3, tokens=812", left out of the prompt; empty: nothing
   std::string_view program;  // what came of its router program, static; empty: none was asked
   std::string legs;          // that the program had engines do, each with what came of it
+  std::string_view canary;   // the name of the one that its deployment has; empty: none
+  std::string_view arm;      // of it: "stable" or "candidate", static
   unsigned status = 499;     // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
   unsigned attempts = 0;
@@ -82,8 +84,8 @@ class Settlement {
   const std::shared_ptr<base::DeploymentMetrics>& opening();
   bool is_open() const { return opening_ != nullptr; }
   // It could not be answered there: attempts until now were this deployment's. Where it was sent to
-  // one, it counts as ended there, too, unless it ends there after all.
-  void left(const base::Error& why);
+  // one, it counts as ended there, too, unless it ends there after all. `arm`: what could not.
+  void left(std::string_view arm, const base::Error& why);
   // Nor is it sent there.
   void passed_over(std::string_view deployment, std::string_view why);
   // The first answer byte goes out.

@@ -84,6 +84,21 @@ class RequestFlow::Shortcut final : public runtime::Signal::Reader, public upstr
   std::optional<Written> written_;
 };
 
+// One that ends as it begins is seen through before its client sees any of it, where another may
+// answer instead.
+Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
+  if (x.at.way == Way::kCanary && x.attempts.call().ended()) {
+    base::MaybeError fault = fault_of_end(x);
+    if (!fault && !x.attempts.call().has_bytes()) fault = unended();
+    if (fault) x.attempts.failed(*std::move(fault));
+    if (fault) co_return Delivered::kBroken;
+  }
+  // No other replica will need it, but a dead engine's request is known by it.
+  if (x.large) co_await hash_aside(x);
+  co_await stream(x);
+  co_return Delivered::kYes;
+}
+
 // Bytes as they come, one write for all that a turn of reading brought. While the client is slow
 // nothing is taken, so no credit goes back and the replica is held.
 Awaitable<void> RequestFlow::stream(Exchange& x) {
@@ -189,7 +204,7 @@ Piece RequestFlow::last_piece(Exchange& x) {
   }
   x.delivery.break_off(broken(x, *fault));
   x.note_tokens(x.attempts.call().seen());
-  x.settlement.failed(*fault);
+  x.failed(*fault);
   return Piece::kCutOff;
 }
 

@@ -1,5 +1,7 @@
 #include "routing/canary.h"
 
+#include <algorithm>
+
 #include "routing/hashing.h"
 
 namespace penstock::routing {
@@ -14,6 +16,17 @@ const CanaryWeight* canary_for(std::span<const CanaryWeight> weights, std::uint6
     rest -= weight.permille;
   }
   return nullptr;
+}
+
+const CanaryRule* rule_for(const DeploymentRoute& deployment, std::string_view model) {
+  const auto find = [&deployment](std::string_view alias) {
+    const auto& rules = deployment.canary_rules;
+    const auto found = std::ranges::find(rules, alias, &CanaryRule::alias);
+    return found == rules.end() ? nullptr : &*found;
+  };
+  const bool names_more = model.size() > deployment.name.size() + 1;
+  const CanaryRule* own = names_more ? find(model.substr(deployment.name.size() + 1)) : nullptr;
+  return own != nullptr ? own : find({});
 }
 
 }  // namespace penstock::routing

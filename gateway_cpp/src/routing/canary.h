@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "routing/route_snapshot.h"
 
@@ -13,5 +14,9 @@ namespace penstock::routing {
 // keeps its canary while only later weights change, and while its own grows. Weights beyond a whole
 // count for nothing.
 const CanaryWeight* canary_for(std::span<const CanaryWeight> weights, std::uint64_t hash);
+
+// The canary that a request for `model`, a name of the deployment's, is judged for: that of the
+// alias, else that of the deployment itself; null: none.
+const CanaryRule* rule_for(const DeploymentRoute& deployment, std::string_view model);
 
 }  // namespace penstock::routing

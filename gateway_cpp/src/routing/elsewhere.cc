@@ -38,7 +38,7 @@ std::string_view name(PassedOver why) {
 std::variant<Route, PassedOver> route_elsewhere(const Routes& routes, const Route& named,
                                                 const std::string& deployment, const Needs& needs) {
   const std::string_view adapter = adapter_in(needs.model, named);
-  const auto there = routes.resolve(deployment + std::string(adapter), needs.sticky);
+  const auto there = routes.resolve(deployment + std::string(adapter), needs.share);
   if (!there && !routes.deployments().contains(deployment)) return PassedOver::kUnknown;
   if (!there || there->deployment->name != deployment) return PassedOver::kNoAdapter;
   if (refuses(*there, needs.endpoint)) return PassedOver::kNoEndpoint;

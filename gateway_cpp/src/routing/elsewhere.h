@@ -14,7 +14,7 @@ namespace penstock::routing {
 // What a request asks of whoever answers it.
 struct Needs {
   std::string_view model = {};     // as the client wrote it
-  std::string_view sticky = {};    // as for Routes::resolve
+  ShareHash share = {};            // as for Routes::resolve
   std::string_view endpoint = {};  // path
   bool tools = false;              // it brings some
   bool no_engine = false;          // engines may die of it

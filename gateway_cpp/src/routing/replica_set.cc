@@ -71,7 +71,8 @@ Replica* ReplicaSet::choose_of_revision(const Traits& traits, Candidates::Filter
     filter.revisions = &revisions_;
     Replica* chosen =
         revisions_.may_be_called(filter.wish) ? choose_among(traits, filter) : nullptr;
-    if (chosen != nullptr || (filter.wish.firm && traits.patient)) return chosen;
+    const bool waits = filter.wish.strict || (filter.wish.firm && traits.patient);
+    if (chosen != nullptr || waits) return chosen;
     filter.revisions = nullptr;
   }
   return choose_among(traits, filter);

@@ -64,6 +64,11 @@ class ReplicaSet {
 
   // Whether requests may have to go to replicas of one revision.
   bool minds_revisions() const { return revisions_.matter(); }
+  // As Revisions has these.
+  bool is_for(const std::string& digest, const Traits& traits) {
+    return revisions_.is_for(digest, traits);
+  }
+  bool has_rest() const { return revisions_.has_rest(); }
   Counts counts() const;
   std::vector<Doubt> doubts(base::SteadyTime now) const;
   const Ejections& ejections() const { return ejections_; }

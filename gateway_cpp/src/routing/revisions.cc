@@ -58,15 +58,32 @@ void Revisions::note(std::uint32_t revision, const Standing& was, const Standing
 
 // A session stays where it began; of one that is not known the canaries decide, then its name.
 Revisions::Wish Revisions::wish(const Traits& traits, const Excluded& excluded) {
-  if (keeps_sessions_ && traits.session != 0) {
-    const std::uint32_t known = sessions_.find(traits.session);
-    if (known != 0 && serves(known, excluded)) return {.only = known, .firm = true};
-  }
+  if (traits.rest) return {.rest = true, .firm = true, .strict = true};
+  const std::uint32_t began = known(traits.session);
+  if (began != 0 && serves(began, excluded)) return {.only = began, .firm = true};
   if (has_shares_ && traits.share != 0) {
     if (const Wish wish = canary_wish(traits.share, excluded)) return wish;
   }
   if (!keeps_sessions_ || traits.session == 0) return {};
   return new_session_wish(traits.session, excluded);
+}
+
+// Of the revision where the session began; 0: it is not known, or that counts for nothing.
+std::uint32_t Revisions::known(std::uint64_t session) {
+  return keeps_sessions_ && session != 0 ? sessions_.find(session) : 0;
+}
+
+bool Revisions::is_for(const std::string& digest, const Traits& traits) {
+  if (const std::uint32_t began = known(traits.session))
+    return revisions_[began - 1].digest == digest;
+  const CanaryWeight* weight = canary_for(canary_, traits.share);
+  return weight != nullptr && weight->template_digest == digest;
+}
+
+bool Revisions::has_rest() const {
+  return std::ranges::any_of(revisions_, [](const Revision& revision) {
+    return !revision.has_share && revision.sound > 0;
+  });
 }
 
 bool Revisions::serves(std::uint32_t number, const Excluded& excluded) const {

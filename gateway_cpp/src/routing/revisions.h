@@ -21,7 +21,8 @@ class Revisions {
   struct Wish {
     std::uint32_t only = 0;  // number of a revision; 0: of several
     bool rest = false;       // those without a share of their own
-    bool firm = false;       // rather than go elsewhere it waits
+    bool firm = false;       // rather than go elsewhere it waits, if it can
+    bool strict = false;     // it never goes elsewhere
     explicit operator bool() const { return only != 0 || rest; }
   };
   // How many sound replicas of the revision the request may not use.
@@ -40,6 +41,11 @@ class Revisions {
   // False: any replica will do, whatever the request.
   bool matter() const { return keeps_sessions_ || has_shares_; }
   Wish wish(const Traits& traits, const Excluded& excluded);
+  // Whether a request is for the revision of that digest, be it there or not: its session began
+  // there, or of no session that is known it has the share.
+  bool is_for(const std::string& digest, const Traits& traits);
+  // Whether a replica serves that is of none with a share.
+  bool has_rest() const;
   bool allows(const Wish& wish, const Replica& replica) const;
   // Whether one that the wish allows may be called.
   bool may_be_called(const Wish& wish) const;
@@ -59,6 +65,7 @@ class Revisions {
     bool has_share = false;
   };
 
+  std::uint32_t known(std::uint64_t session);
   bool serves(std::uint32_t number, const Excluded& excluded) const;
   Wish canary_wish(std::uint64_t share, const Excluded& excluded) const;
   Wish new_session_wish(std::uint64_t session, const Excluded& excluded) const;

@@ -68,6 +68,21 @@ struct CanaryWeight {
   bool operator==(const CanaryWeight&) const = default;
 };
 
+// A canary whose arms are counted, by session. Its share stands where all shares do: in the
+// deployment's canaries, or its alias's shares.
+struct CanaryRule {
+  std::string uid;             // of this run of the canary
+  std::string name = {};       // for people
+  std::uint32_t step = 0;      // from 1; counts of another begin at 0
+  std::string alias = {};      // of the deployment, where that is the target; empty: it itself
+  std::string candidate = {};  // one of the three says who: another deployment,
+  std::string candidate_adapter = {};  // a version, "name@version", beside stable_adapter,
+  std::string candidate_digest = {};   // replicas of this template digest
+  std::string stable_adapter = {};     // "name@version", where the target is an alias
+  std::uint32_t warmup_requests = 0;   // of each replica, whose times are not counted
+  bool operator==(const CanaryRule&) const = default;
+};
+
 // What is tried in place of an answer that a deployment cannot give.
 struct Rung {
   enum class Kind : std::uint8_t {
@@ -152,8 +167,9 @@ struct DeploymentRoute {
   std::uint64_t budget_tokens = 0;       // of a day, at all gateways together; 0: none
   std::uint64_t budget_nanousd = 0;      // likewise; billionths of a US dollar
   Prices prices = {};  // where it is managed its replicas reckon, and this is an estimate
-  std::vector<ShadowRule> shadows = {};  // of which it is the primary
-  std::optional<Program> program = {};   // nothing: its policy is another
+  std::vector<ShadowRule> shadows = {};       // of which it is the primary
+  std::vector<CanaryRule> canary_rules = {};  // of which it, or an alias of it, is the target
+  std::optional<Program> program = {};        // nothing: its policy is another
   bool operator==(const DeploymentRoute&) const = default;
 };
 

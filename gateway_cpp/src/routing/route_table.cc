@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "routing/adapter_split.h"
-#include "routing/hashing.h"
 
 namespace penstock::routing {
 namespace {
@@ -169,7 +168,7 @@ std::string_view Routes::lost_accelerators(std::string_view node) const {
   return found == lost_accelerators_.end() ? std::string_view() : found->detail;
 }
 
-base::Result<Route> Routes::resolve(std::string_view model, std::string_view sticky) const {
+base::Result<Route> Routes::resolve(std::string_view model, const ShareHash& share_hash) const {
   if (!known_) return no_routes();
   if (model.empty()) {
     if (deployments_.size() == 1) return Route{deployments_.begin()->second};
@@ -180,7 +179,7 @@ base::Result<Route> Routes::resolve(std::string_view model, std::string_view sti
   if (named->versions == nullptr) return Route{*named->deployment};
   std::size_t share = 0;
   if (named->alias != nullptr && named->alias->shares.size() > 1) {
-    share = share_for(named->alias->shares, hash_text(sticky));
+    share = share_for(named->alias->shares, share_hash ? share_hash() : 0);
   }
   if (named->versions[share] == nullptr) return not_listed(model, *named->alias, share);
   return Route{*named->deployment, named->versions[share]};

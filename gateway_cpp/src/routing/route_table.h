@@ -45,6 +45,10 @@ struct ModelName {
   const AdapterAlias* alias = nullptr;      // null: it is none
 };
 
+// The hash by which whoever asks has a share of what is split. Asked for only where something is;
+// empty: it is 0.
+using ShareHash = std::function<std::uint64_t()>;
+
 // One whole set of routes. Immutable: threads share it without locks.
 class Routes {
  public:
@@ -70,10 +74,10 @@ class Routes {
   std::size_t replicas() const { return replicas_; }
 
   // "deployment", "deployment:alias" or "deployment:name@version"; empty: the deployment, where
-  // there is but one. Of an alias that versions share, `sticky` decides: one text, one version.
+  // there is but one. Of an alias that versions share, `share` decides: one hash, one version.
   // Unknown: kModelNotFound that names what exists; an alias whose version is not listed, or fits
   // another family: kAdapterUnknown; with no snapshot at all: kNoRoutes.
-  base::Result<Route> resolve(std::string_view model, std::string_view sticky = {}) const;
+  base::Result<Route> resolve(std::string_view model, const ShareHash& share = {}) const;
 
   // Likewise, whoever asks: what the name stands for.
   base::Result<ModelName> describe(std::string_view model) const;

@@ -24,6 +24,7 @@ struct Traits {
   std::string_view adapter = {};  // "name@version"; empty: the base model
   std::uint64_t session = 0;      // hash of what it is sticky by; 0: nothing
   std::uint64_t share = 0;        // hash by which canaries have their shares; 0: they have none
+  bool rest = false;              // for none but those revisions that have no share
   bool patient = false;           // it can wait for its revision
   // Chained hashes of the canonical prefix's blocks: [i] stands for blocks 0..i.
   std::span<const std::uint64_t> prefix = {};

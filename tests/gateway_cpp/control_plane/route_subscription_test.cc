@@ -44,6 +44,7 @@ class RouteSubscriptionTest : public testing::Test {
   SnapshotFile file_{directory_.path().string(), "gw-1", capture_.log()};
   routing::RouteTable table_;
   admission::Suspects suspects_{"gw-1", std::chrono::minutes(10)};
+  admission::CanaryBook canaries_;
   dispatch::Dispatchers dispatchers_{clock_, {}, 1};
   admission::TenantTable tenants_;
   std::atomic<std::uint64_t> replaced_with_{0};  // the version that was in force when it was told
@@ -51,6 +52,7 @@ class RouteSubscriptionTest : public testing::Test {
                              .dispatchers = dispatchers_,
                              .tenants = tenants_,
                              .suspects = suspects_,
+                             .canaries = canaries_,
                              .replaced = [this] { replaced_with_ = table_.current()->version(); }};
 };
 

@@ -129,6 +129,63 @@ TEST(SnapshotCodec, KeepsWhatIsRepeatedWithItsPrimary) {
   EXPECT_EQ(snapshot.deployments.at(0).shadows, expected);
 }
 
+penstock::v1::CanaryRule& add_rule(penstock::v1::RouteSnapshot& wire) {
+  penstock::v1::CanaryRule& rule = *wire.add_canaries();
+  rule.set_uid("u1");
+  rule.set_name("next");
+  rule.set_step(2);
+  rule.set_deployment("mini");
+  rule.set_permille(10);
+  rule.set_warmup_requests(20);
+  return rule;
+}
+
+TEST(SnapshotCodec, KeepsCanariesWithTheirTarget) {
+  auto wire = snapshot_of(1, "mini");
+  add_rule(wire).set_candidate("big");
+  penstock::v1::CanaryRule& of_alias = add_rule(wire);
+  of_alias.set_uid("u2");
+  of_alias.set_alias("pirate");
+  of_alias.set_stable_adapter("pirate@1");
+  of_alias.set_candidate_adapter("pirate@2");
+  const std::vector<routing::CanaryRule> expected = {
+      {.uid = "u1", .name = "next", .step = 2, .candidate = "big", .warmup_requests = 20},
+      {.uid = "u2",
+       .name = "next",
+       .step = 2,
+       .alias = "pirate",
+       .candidate_adapter = "pirate@2",
+       .stable_adapter = "pirate@1",
+       .warmup_requests = 20}};
+  EXPECT_EQ(from_proto(wire).deployments.at(0).canary_rules, expected);
+}
+
+TEST(SnapshotCodec, LeavesOutCanariesThatMakeNoSense) {
+  using Rule = penstock::v1::CanaryRule;
+  const std::vector<void (*)(Rule&)> spoils = {
+      [](Rule& rule) { rule.clear_uid(); },
+      [](Rule& rule) { rule.clear_step(); },
+      [](Rule& rule) { rule.set_deployment("gone"); },
+      [](Rule& rule) { rule.clear_candidate_digest(); },
+      [](Rule& rule) { rule.set_candidate("big"); },  // and a digest
+      [](Rule& rule) { rule.set_alias("pirate"); },
+      [](Rule& rule) { rule.set_stable_adapter("pirate@1"); },
+      [](Rule& rule) { rule.set_permille(1001); }};
+  for (const auto& spoil : spoils) {
+    auto wire = snapshot_of(1, "mini");
+    Rule& rule = add_rule(wire);
+    rule.set_candidate_digest("abc");
+    spoil(rule);
+    EXPECT_TRUE(from_proto(wire).deployments.at(0).canary_rules.empty()) << rule.DebugString();
+  }
+  auto wire = snapshot_of(1, "mini");
+  for (const auto* candidate : {"big", "bigger"}) add_rule(wire).set_candidate(candidate);
+  const auto snapshot = from_proto(wire);
+  const auto& rules = snapshot.deployments.at(0).canary_rules;
+  ASSERT_EQ(rules.size(), 1U);  // the other one has the same target
+  EXPECT_EQ(rules.at(0).candidate, "big");
+}
+
 TEST(SnapshotCodec, KeepsWhatAdaptersAreNamedBy) {
   penstock::v1::RouteSnapshot wire = snapshot_of(9, "mini");
   wire.mutable_deployments(0)->set_base_family("mini-family");

@@ -34,6 +34,26 @@ TEST_F(ProgramFlowTest, ARequestGoesWhereItsProgramSays) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(in_flight(i), 0U);
 }
 
+TEST_F(ProgramFlowTest, AProgramChoosesAmongTheReplicasOfOneArmAlone) {
+  is_judged_ = true;
+  serve();
+  ask(kStream);
+  ASSERT_EQ(asked().engines_size(), 1);
+  EXPECT_EQ(asked().engines(0).replica_id(), "d2");
+  program().decide(asked().ask_id(), "d1");
+  ASSERT_EQ(upstream_.calls.size(), 1U);
+  EXPECT_EQ(call().replica, "d2");
+  call().fail(400, "not_here", v1::FAULT_CLIENT, v1::RETRY_NEVER);
+  loop_.poll();
+  ASSERT_EQ(asked(1).engines_size(), 2) << "the stable arm has a program, too";
+  program().decide(asked(1).ask_id(), "p1");
+  ASSERT_EQ(upstream_.calls.size(), 2U);
+  EXPECT_EQ(call(1).replica, "p1");
+  call(1).chunk(kEnd);
+  call(1).finish();
+  EXPECT_EQ(reply_.status, 200U);
+}
+
 TEST_F(ProgramFlowTest, AProgramMayLeaveItToTheGateway) {
   ask(kStream);
   program().decide(asked().ask_id(), "");

@@ -162,6 +162,7 @@ class RequestFlowTest : public testing::Test {
   admission::ShadowBook shadow_book_;
   runtime::BodyBudget shadow_bytes_{1UL << 20U};
   KeptPairs pairs_;
+  admission::CanaryBook canaries_;
   const std::string programs_dir_;
   ProgramLink::Connect connect_;  // to a program's process
   admission::ProgramBook program_book_;
@@ -171,7 +172,7 @@ class RequestFlowTest : public testing::Test {
   const ThreadParts parts_{
       {clock_, log_.log(), config_, metrics_, state_, suspects_, routes_.table(),
        routes_.dispatchers(), tenants_, usage_, bodies_, answers_, aside_, shadow_book_,
-       shadow_bytes_, pairs_, program_book_, program_directory_},
+       shadow_bytes_, pairs_, canaries_, program_book_, program_directory_},
       shard_,
       timers_,
       parser_,

@@ -30,17 +30,21 @@ class ProgramFlowTest : private ProgramsDirectory, public RequestFlowTest {
     serve();
   }
 
-  // p1 prefills, d1 and d2 decode.
+  // p1 prefills, d1 and d2 decode; d2 is a candidate revision's, where one is judged.
   void serve() {
     auto deployment = routing::deployment("mini", {}, limits_);
     deployment.selection_policy = "program";
     deployment.program = program_;
+    if (is_judged_) {
+      deployment.canary = {{"mini", 1000, "digest-2"}};
+      deployment.canary_rules = {{.uid = "c1", .step = 1, .candidate_digest = "digest-2"}};
+    }
     routing::RouteSnapshot snapshot{.version = 1, .deployments = {deployment}, .replicas = {}};
     for (const auto& id : {"p1", "d1", "d2"}) {
       auto replica = routing::replica(id, "mini");
       replica.role = id[0] == 'p' ? routing::Role::kPrefill : routing::Role::kDecode;
       replica.microserving = true;
-      replica.template_digest = "digest-1";
+      replica.template_digest = is_judged_ && id[1] == '2' ? "digest-2" : "digest-1";
       snapshot.replicas.push_back(std::move(replica));
     }
     routes_.replace(snapshot);
@@ -113,6 +117,7 @@ class ProgramFlowTest : private ProgramsDirectory, public RequestFlowTest {
     return program_book_.row("mini", clock_.steady_now()).counts[static_cast<size_t>(outcome)];
   }
 
+  bool is_judged_ = false;
   routing::Program program_{
       .digest = "d1",
       .name = "prefill_decode",

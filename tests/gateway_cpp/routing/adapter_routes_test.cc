@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "routing/hashing.h"
 #include "routing/route_table.h"
 #include "snapshots.h"
 
@@ -34,7 +35,7 @@ class AdapterRoutes : public testing::Test {
   }
   // "name@version digest", "base" or the error's code.
   std::string resolved(const std::string& model, const std::string& sticky = "") {
-    const auto route = table_.current()->resolve(model, sticky);
+    const auto route = table_.current()->resolve(model, [&] { return hash_text(sticky); });
     if (!route) return route.error().code;
     if (!route->version) return "base";
     return std::string(route->adapter()) + " " + std::string(route->digest());

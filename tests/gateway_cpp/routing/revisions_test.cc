@@ -213,6 +213,47 @@ TEST_F(CanaryRevisionTest, ARequestThatCanWaitDoesNotTakeAnothersPlace) {
   EXPECT_EQ(chosen({.share = 7}), "o0");
 }
 
+TEST_F(CanaryRevisionTest, WhatItsCanaryCouldNotAnswerGoesToTheOthersOrNobody) {
+  route_.limits.max_ongoing = 1;
+  route_.canary[0].permille = 1000;
+  run(1, 2);
+  const Traits returned{.share = 7, .rest = true};
+  EXPECT_EQ(chosen(returned), "o0");
+  EXPECT_EQ(chosen(returned), "") << "it waits, however long";
+  set_.release(at("o0"), now_);
+  EXPECT_TRUE(set_.has_rest());
+  fail("o0", Failure::kLost);
+  EXPECT_FALSE(set_.has_rest());
+}
+
+TEST_F(CanaryRevisionTest, ARequestIsOfOneArmWhateverServes) {
+  route_.canary[0].permille = 500;
+  run(1, 1);
+  std::map<std::uint64_t, bool> arms;
+  for (std::uint64_t share = 1; share <= 200; ++share) {
+    const Traits traits{.share = hash_text(std::to_string(share)), .patient = true};
+    arms[share] = set_.is_for("new", traits);
+    EXPECT_EQ(asked(traits), arms[share] ? "n0" : "o0");
+  }
+  fail("n0", Failure::kLost);
+  for (const auto& [share, is_canarys] : arms) {
+    EXPECT_EQ(set_.is_for("new", {.share = hash_text(std::to_string(share))}), is_canarys);
+  }
+}
+
+TEST_F(CanaryRevisionTest, ASessionThatIsKeptIsOfTheArmThatItIsAt) {
+  route_.keeps_sessions = true;
+  route_.canary[0].permille = 0;
+  run(1, 1);
+  EXPECT_EQ(asked({.session = 7, .share = 7}), "o0");
+  route_.canary[0].permille = 1000;
+  run(1, 1);
+  EXPECT_FALSE(set_.is_for("new", {.session = 7, .share = 7}));
+  EXPECT_EQ(asked({.session = 7, .share = 7}), "o0");
+  EXPECT_TRUE(set_.is_for("new", {.session = 8, .share = 8}));
+  EXPECT_EQ(asked({.session = 8, .share = 8}), "n0");
+}
+
 TEST_F(CanaryRevisionTest, ASessionThatIsKeptStaysWhateverItsShareBecomes) {
   route_.keeps_sessions = true;
   run(1, 1);
