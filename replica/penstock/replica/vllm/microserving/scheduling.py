@@ -210,7 +210,8 @@ class Scheduling:
         else:
             key = next(one for one in ("moved", "finished", "stopped") if one in message)
             lease = self._leases.find(message[key])
-            if lease is not None:
+            # One of the same name may have come and gone before it.
+            if lease is not None and lease.told["nonce"] == message["nonce"]:
                 getattr(self, f"_heard_{key}")(lease, rank, message)
         self._changed()
         self._watch()
@@ -280,7 +281,7 @@ class Scheduling:
 
     def _tell_close(self, lease: Lease) -> None:
         for link in self._links:
-            link.send({"close": lease.seq_id})
+            link.send({"close": lease.seq_id, "nonce": lease.told["nonce"]})
 
     def _end(self, lease: Lease) -> None:
         lease.ending = True
