@@ -165,6 +165,14 @@ def test_a_lease_that_is_released_while_its_last_bytes_come_keeps_them(engine: _
     assert "nonce" in engine.lease()
 
 
+def test_how_much_came_by_a_lease_is_known_after_its_end(engine: _Engine) -> None:
+    engine.lease()
+    engine.half.release({"seq_id": "a"})
+    engine.stopped(4)
+    assert engine.half.ended({"seq_id": "a"}) == {"tokens": 40}
+    assert engine.half.ended({"seq_id": "b"}) == {"tokens": 0}
+
+
 def test_a_sleep_waits_until_no_block_is_pinned_and_begins_no_lease(engine: _Engine) -> None:
     engine.lease(name="a")
     engine.lease(name="b")

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
 
+from penstock.replica.microserving.leases import Ended
 from penstock.replica.vllm.microserving import ghosts
 from penstock.replica.vllm.microserving.control import Link
 from penstock.replica.vllm.microserving.leases import SHARE, Lease, Leases, State, bounded_ttl
@@ -45,6 +46,7 @@ class Scheduling:
         self.failures: Counter[str] = Counter()
         self._moved = {"bytes_in": 0, "bytes_out": 0, "seconds_in": 0.0, "seconds_out": 0.0}
         self._incoming: set[str] = set()
+        self._ended = Ended()
         self._asking: Future[Answer] | None = None
         self._emptying: list[Future[Answer]] = []
         self._asleep = False
@@ -154,6 +156,10 @@ class Scheduling:
         if (lease := self._leases.find(asked["seq_id"])) is not None:
             self._end(lease)
         return {}
+
+    def ended(self, asked: Answer) -> Answer:
+        """Tokens that came by a lease that is there no more."""
+        return {"tokens": self._ended.tokens(asked["seq_id"])}
 
     def release_all(self, asked: Answer) -> Answer | Future[Answer]:
         """Ends all of them, and until `asked["asleep"]` is over begins none; answers once no block
@@ -295,6 +301,7 @@ class Scheduling:
         if self._leases.remove(lease):
             self._incoming.discard(lease.seq_id)
             ghosts.freed(self._core, lease.holder, lease.end)
+            self._ended.note(lease.seq_id, lease.cached - lease.matched)
             self._answer(lease)
         while self._emptying and not len(self._leases):
             self._emptying.pop().set_result({})
