@@ -229,6 +229,19 @@ def test_a_request_that_is_preempted_is_sent_again_from_its_first_block(pair: Pa
     assert all(pair.there.held[layer][at] == b"\x55" * 64 for layer in range(3) for at in _LEASED)
 
 
+def test_a_request_that_is_preempted_before_its_last_blocks_left_is_not_told_as_sent(
+    pair: Pair,
+) -> None:
+    job = pair.job(4)
+    pair.send_all(job, _PAIRS)  # there is no lease yet
+    job.rewind()
+    pair.receiver.open(order(_LEASED))
+    pair.send_all(job, _PAIRS)
+    report = pair.reports.next("sent")
+    assert (report["error"], report["bytes"]) == ("", 3 * 4 * 64)
+    pair.told.next("finished")
+
+
 def test_a_receiver_that_does_not_read_holds_no_step_and_no_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
