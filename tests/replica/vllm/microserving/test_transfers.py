@@ -236,7 +236,12 @@ def test_a_request_that_is_preempted_before_its_last_blocks_left_is_not_told_as_
     pair.send_all(job, _PAIRS)  # there is no lease yet
     job.rewind()
     pair.receiver.open(order(_LEASED))
-    pair.send_all(job, _PAIRS)
+    job.add(0, _PAIRS)
+    first = 4 * 64
+    wait_for(lambda: pair.receiver._leases["lease"].bytes == first, "the first layer is there")
+    job.add(1, _PAIRS)
+    job.add(2, _PAIRS)
+    job.end()
     report = pair.reports.next("sent")
     assert (report["error"], report["bytes"]) == ("", 3 * 4 * 64)
     pair.told.next("finished")
