@@ -94,16 +94,19 @@ def _lives(process: psutil.Process) -> bool:
 def movers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Movers]:
-    """Two ready replicas of one model that move KV, on each engine in turn."""
+    """Two ready replicas of one model that move KV, on each engine in turn; those with vLLM are
+    claimed from a warm pool."""
     logs = tmp_path_factory.mktemp("movers")
+    pool = request.getfixturevalue("vllm_pool") if request.param == "vllm" else None
     arguments = (*_MOVING[request.param], "--microserving")
-    with (
-        running_replica(logs / "one", *arguments, within=170) as one,
-        running_replica(logs / "two", *arguments, within=170) as two,
-        mover(one) as sender,
-        mover(two) as receiver,
-    ):
-        yield Movers(sender, receiver)
+    with contextlib.ExitStack() as stack:
+        ends = []
+        for name in ("one", "two"):
+            agent = stack.enter_context(replica_agent())
+            more: dict[str, Any] = {"within": 170, "agent": agent, "pool": pool}
+            process = stack.enter_context(running_replica(logs / name, *arguments, **more))
+            ends.append(stack.enter_context(mover(process)))
+        yield Movers(*ends)
 
 
 _MOVING = {

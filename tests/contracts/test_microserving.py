@@ -117,6 +117,20 @@ def test_what_a_migration_moved_before_is_told_by_the_hint(movers: Movers) -> No
     assert again[0].head.cached_tokens > 0
 
 
+def test_what_came_by_a_send_that_broke_was_not_cached_before_its_call(movers: Movers) -> None:
+    text, seq_id = words(), name()
+    prompt = movers.receiver.tokenized(text).prompt
+    lease = movers.receiver.prepared(prompt, seq_id)
+    half = sending(prompt, lease)
+    half.end = lease.end // 2
+    sent = movers.sender.kv.RemoteSend(half, timeout=30)
+    movers.receiver.kv.Release(pb.ReleaseRequest(seq_id=seq_id), timeout=30)
+    events = movers.receiver.chat(text, inference_pb2.KvHint(seq_id=seq_id))
+    assert events[0].head.cached_tokens == 0
+    assert events[0].head.kv_moved_tokens == sent.moved_tokens > 0
+    assert ids_of(events) == ids_of(movers.sender.chat(text))
+
+
 def test_a_lease_that_is_asked_for_again_is_the_same_one(movers: Movers) -> None:
     prompt, seq_id = movers.receiver.tokenized(words()).prompt, name()
     first = movers.receiver.prepared(prompt, seq_id)

@@ -21,6 +21,7 @@ from tests.e2e.system import System
 
 log = logging.getLogger(__name__)
 OPERATIONS, AT_ONCE, KILLS, BETWEEN_KILLS = 2000, 12, 24, 30
+PROMPTS = 400  # ten times what both engines hold: KV moves to the end
 ROUNDING = 0.3  # of a log probability in bfloat16
 BOTH_WAYS = """
 USES = {"prep_recv", "remote_send"}
@@ -28,8 +29,11 @@ USES = {"prep_recv", "remote_send"}
 
 async def route(request, engines, stats):
     sender, receiver = (list(engines) * 2)[hash(request.id) % 2 :][:2]
-    kv, held = await receiver.prep_recv(request)
-    await sender.remote_send(kv, begin=held)
+    try:
+        kv, held = await receiver.prep_recv(request)
+        await sender.remote_send(kv, begin=held)
+    except EngineCallError:
+        return RouteDecision(receiver)  # which may have half of it
     return RouteDecision(receiver, kv)
 """
 
@@ -53,10 +57,10 @@ def test_two_thousand_requests_with_kills_are_answered_rightly_or_failed_truthfu
 
 async def _operations(system: System) -> None:
     chance = random.Random(29)
-    prompts = [_prompt(chance, number) for number in range(60)]
+    prompts = [_prompt(chance, number) for number in range(PROMPTS)]
     sets(system, selection_policy="power_of_two")
     async with client_of(system) as client:
-        expected = [await _answer(client, prompt) for prompt in prompts]
+        expected = await _answers(client, prompts)
     await asyncio.to_thread(runs, system, BOTH_WAYS)
     work, moved, wrong, failed = iter(range(OPERATIONS)), list[int](), [], []
     off: dict[bool, list[float]] = {True: [], False: []}
@@ -78,15 +82,16 @@ async def _operations(system: System) -> None:
 
     async with asyncio.TaskGroup() as group:
         workers = [group.create_task(worker()) for _ in range(AT_ONCE)]
-        group.create_task(_kills(system, chance, workers, moved))
-    log.warning("%d failed, %d tokens moved", len(failed), sum(moved))
+        kills = group.create_task(_kills(system, chance, workers, moved))
+    log.warning("%d kills, %d failed, %d tokens moved", kills.result(), len(failed), sum(moved))
     for kind, values in off.items():
         if values:
             log.warning("KV moved %s: first token off by %.3f at most, %.3f mean, of %d", kind,
                         max(values), sum(values) / len(values), len(values))  # fmt: skip
     log.warning("what clients were told: %s", sorted(set(failed)))
     assert wrong == []
-    assert sum(map(bool, moved)) > OPERATIONS / 10
+    assert kills.result() == KILLS
+    assert sum(map(bool, moved)) > OPERATIONS / 2
     assert len(failed) < OPERATIONS / 4
     at_rest(system)
 
@@ -135,15 +140,26 @@ async def _answer(client: openai.AsyncOpenAI, prompt: str) -> Answer:
     return Answer(tuple(tokens), int(reply.headers.get("x-penstock-kv-moved", 0)))
 
 
+async def _answers(client: openai.AsyncOpenAI, prompts: list[str]) -> list[Answer]:
+    """Of one engine each, a few at once."""
+    few = asyncio.Semaphore(AT_ONCE // 2)
+
+    async def answer(prompt: str) -> Answer:
+        async with few:
+            return await _answer(client, prompt)
+
+    return await asyncio.gather(*map(answer, prompts))
+
+
 async def _kills(
     system: System, chance: random.Random, workers: list[asyncio.Task[None]], moved: list[int]
-) -> None:
-    """kill -9 of one after the other, each while KV moves again."""
+) -> int:
+    """kill -9 of one after the other, each while KV moves again; how many."""
 
     def is_over() -> bool:
         return all(worker.done() for worker in workers)
 
-    for who in itertools.islice(itertools.cycle(_victims(system)), KILLS):
+    for done, who in enumerate(itertools.islice(itertools.cycle(_victims(system)), KILLS)):
         enough = sum(map(bool, moved)) + BETWEEN_KILLS
         await until(
             lambda enough=enough: is_over() or sum(map(bool, moved)) >= enough,
@@ -151,11 +167,11 @@ async def _kills(
             what="KV that moves",
         )
         if is_over():
-            return
+            return done
         await asyncio.sleep(chance.uniform(0, 1))  # in whatever state it is then
         with suppress(psutil.NoSuchProcess):
             await asyncio.to_thread(who)
-    log.warning("%d kills", KILLS)
+    return KILLS
 
 
 def _victims(system: System) -> list[Callable[[], None]]:

@@ -93,6 +93,10 @@ class Pair:
             job.add(layer, pairs)
         job.end()
 
+    def end(self, nonce: str = NONCE.hex()) -> None:
+        """The lease, as its scheduler has it ended."""
+        self.receiver.end("lease", nonce)
+
     def close(self) -> None:
         """Of the receiver."""
         self.receiver.close()

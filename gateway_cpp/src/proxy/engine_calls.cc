@@ -24,9 +24,10 @@ std::string EngineCalls::name_of_lease(std::string_view seq_id) const {
   return std::string(errand_.request.request_id).append("/").append(seq_id);
 }
 
-uint32_t EngineCalls::moved_to(std::string_view replica_id) const {
-  const auto found = moved_.find(replica_id);
-  return found == moved_.end() ? 0 : found->second;
+upstream::KvHint EngineCalls::left_at(std::string_view replica_id) const {
+  const auto found = left_.find(replica_id);
+  if (found == left_.end()) return {};
+  return {.seq_id = found->second.lease, .moved_tokens = found->second.moved_tokens};
 }
 
 void EngineCalls::begin(const v1::EngineCall& wanted) {
@@ -185,7 +186,7 @@ void EngineCalls::release(const std::string& seq_id) {
   if (found == leases_.end()) return;
   const routing::Replica& at = *found->second.at;
   v1::ReleaseRequest release;
-  release.set_seq_id(name_of_lease(seq_id));
+  release.set_seq_id(left_[at.id().value].lease = name_of_lease(seq_id));
   const std::string body = release.SerializeAsString();
   errand_.parts.programs.tell({at.id().value, at.address(), at.own_token()},
                               {.request_id = errand_.request.request_id,

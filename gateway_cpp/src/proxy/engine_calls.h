@@ -41,6 +41,13 @@ struct LegDeath {
   upstream::CallFailure failure;
 };
 
+// What engines have done at a replica: tokens that came whole, and the last lease that was
+// released.
+struct Left {
+  uint32_t moved_tokens = 0;
+  std::string lease{};  // as the replica knows it
+};
+
 class EngineCalls {
  public:
   explicit EngineCalls(EngineErrand errand) : errand_(std::move(errand)) {}
@@ -61,8 +68,9 @@ class EngineCalls {
   const Lease* lease(const std::string& seq_id) const;
   // As replicas know the lease.
   std::string name_of_lease(std::string_view seq_id) const;
-  // Tokens whose KV was moved there.
-  uint32_t moved_to(std::string_view replica_id) const;
+  // For a request that goes there without a lease: its replica knows how much came by the one that
+  // was released. Texts are these calls' own.
+  upstream::KvHint left_at(std::string_view replica_id) const;
   // An engine has died with the prompt aboard; null: none has.
   const LegDeath* death() const { return death_ ? &*death_ : nullptr; }
   // What has run, for logs: "prep_recv@r2=992/1ms, remote_send@r1=transfer/55ms".
@@ -107,8 +115,8 @@ class EngineCalls {
   const EngineErrand errand_;
   Legs legs_;
   std::deque<v1::EngineReply> replies_;
-  std::map<std::string, Lease> leases_;                 // by the program's own names
-  std::map<std::string, uint32_t, std::less<>> moved_;  // tokens, by replica
+  std::map<std::string, Lease> leases_;            // by the program's own names
+  std::map<std::string, Left, std::less<>> left_;  // by replica
   std::optional<v1::TokenizeReply> prompt_;
   bool tokenizes_ = false;    // a leg of ours is under way for it
   std::string prompt_fault_;  // why there is none

@@ -141,7 +141,7 @@ bool EngineCalls::read_tokenized(EngineLeg& leg) {
 // A migrated context counts where it is now; a sender cannot have moved more than there was.
 void EngineCalls::note_moved(const EngineLeg& leg) {
   const uint32_t moved = std::min(leg.reply.moved_tokens(), prompt_->length());
-  moved_[leg.to->id().value] += moved;
+  left_[leg.to->id().value].moved_tokens += moved;
   errand_.parts.program_book.moved(errand_.uid, moved, leg.reply.moved_bytes());
 }
 

@@ -102,23 +102,22 @@ void ProgramRoute::settle(ProgramOutcome outcome, std::string_view why) {
                        {{"deployment", deployment_}, {"failure", name(outcome)}, {"detail", why}});
   }
   parts_.metrics.deployment(deployment_)->program.observe(now - asked_);
-  if (outcome == ProgramOutcome::kDecided) {
-    const v1::RouteDecision& decided = question_.decision();
-    seq_id_ = decided.seq_id();
-    if (!seq_id_.empty()) lease_ = engines_.name_of_lease(seq_id_);
-    kv_ = {.seq_id = lease_,
-           .begin = decided.begin(),
-           .moved_tokens = engines_.moved_to(decided.replica_id())};
-    if (!lease_.empty() || kv_.moved_tokens > 0) kv_at_ = decided.replica_id();
-  }
+  if (outcome == ProgramOutcome::kDecided) seq_id_ = question_.decision().seq_id();
   engines_.clear(seq_id_);
+  if (seq_id_.empty()) return;
+  lease_ = engines_.name_of_lease(seq_id_);
+  kv_at_ = question_.decision().replica_id();
+  kv_ = {.seq_id = lease_,
+         .begin = question_.decision().begin(),
+         .moved_tokens = engines_.left_at(kv_at_).moved_tokens};
 }
 
-// Where it goes without the program's decision, what was moved there for it was not cached before.
+// Where it goes without a lease of the program's, what was moved there for it was not cached
+// before.
 const upstream::KvHint* ProgramRoute::take_kv(std::string_view replica_id) {
   if (std::exchange(kv_at_, {}) != replica_id) {
     let_go_of_lease();
-    kv_ = {.moved_tokens = engines_.moved_to(replica_id)};
+    kv_ = engines_.left_at(replica_id);
   }
   return kv_.seq_id.empty() && kv_.moved_tokens == 0 ? nullptr : &kv_;
 }

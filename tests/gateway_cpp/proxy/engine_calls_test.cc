@@ -103,6 +103,16 @@ TEST_F(ProgramFlowTest, AReceiverIsReleasedWhoseSenderIsLost) {
   EXPECT_EQ(upstream_.calls.back()->request.path(), "/v1/chat/completions");
 }
 
+TEST_F(ProgramFlowTest, WhatCameByASendThatBrokeIsToldToTheReplicaThatHasIt) {
+  prepare_and_send();
+  call(2).lose(Source::kLost);
+  program().decide(asked().ask_id(), "d2");
+  const auto& plain = *upstream_.calls.back();
+  EXPECT_EQ(plain.replica, "d2");
+  EXPECT_EQ(plain.request.kv().seq_id(), "req_1/a");
+  EXPECT_EQ(plain.request.kv().moved_tokens(), 0U);
+}
+
 TEST_F(ProgramFlowTest, WhatAnEngineDiedOfUnderALegGoesToNoOther) {
   prepare_and_send();
   call(2).fail(503, "engine_dead", v1::FAULT_UPSTREAM, v1::RETRY_NEVER);

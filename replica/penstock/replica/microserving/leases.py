@@ -17,7 +17,29 @@ MOST_TTL_MS: Final = 60_000
 MOST_LEASED: Final = 0.3
 """Share of an engine's blocks that may be leased."""
 
+REMEMBERED: Final = 1024
+"""Leases that have ended."""
+
 _T = TypeVar("_T")
+
+
+class Ended:
+    """What came by leases that have ended lately: it was not cached before the call that they were
+    for, be it that their sender broke off and the call is computed plainly."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, int] = {}  # the oldest first
+
+    def note(self, seq_id: str, tokens: int) -> None:
+        """A lease has ended, by which so many tokens' KV came."""
+        self._tokens.pop(seq_id, None)
+        self._tokens[seq_id] = tokens
+        if len(self._tokens) > REMEMBERED:
+            del self._tokens[next(iter(self._tokens))]
+
+    def tokens(self, seq_id: str) -> int:
+        """That came by the lease of this name; 0: nobody knows of it."""
+        return self._tokens.get(seq_id, 0)
 
 
 @dataclass(slots=True)

@@ -13,12 +13,12 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.replica import _server
 from penstock.replica.calls import wire
-from penstock.replica.microserving.leases import MOST_LEASED, Lease, LeaseTable
+from penstock.replica.microserving.leases import MOST_LEASED, Ended, Lease, LeaseTable
 from penstock.replica.microserving.values import (
     Committed,
     Found,
@@ -103,6 +103,7 @@ class SimulatedMicroServing:
         self._changed = changed
         self._pool = settings.blocks or _UNBOUND
         self._leases: LeaseTable[_Incoming] = LeaseTable(int(self._pool * MOST_LEASED))
+        self._ended = Ended()
         self._totals = _Totals()
         self._listener: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -200,6 +201,7 @@ class SimulatedMicroServing:
         if lease := self._leases.end(seq_id):
             lease.held.close()
             self._native.add_blocks(lease.held.here)
+            self._ended.note(seq_id, lease.held.arrived * BLOCK)
         self._told()
 
     async def lookup(self, prompt: Prompt) -> Found:
@@ -227,7 +229,7 @@ class SimulatedMicroServing:
         with contextlib.suppress(MicroServingError):
             done = await self.commit(kv.seq_id)
             return KvHint(kv.seq_id, kv.begin, max(0, done.cached_len - done.matched_len))
-        return kv
+        return replace(kv, moved_tokens=max(kv.moved_tokens, self._ended.tokens(kv.seq_id)))
 
     def forget(self) -> None:
         """Ends all leases: the engine's memory goes."""

@@ -108,9 +108,9 @@ class _Side:
 
 
 def _request(text: str, number: int) -> inference_pb2.CallRequest:
-    """Greedy, and some with an adapter. None has a seed: on a CPU a request that is preempted after
-    its first tokens starts over from its seed (`cure_seeds`), whether KV was moved or not."""
-    request = chat_request(text, f"req_{number}", **GREEDY)
+    """Greedy and seeded, and some of each with an adapter."""
+    fields = {**GREEDY, "temperature": 0.7, "seed": number} if number % 3 == 0 else GREEDY
+    request = chat_request(text, f"req_{number}", **fields)
     request.adapter = "pirate@1" if number % 5 == 0 else ""
     request.token_groups = True
     return request

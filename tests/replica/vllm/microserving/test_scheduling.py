@@ -64,8 +64,17 @@ class _Engine:
         told: dict[str, Any] = self.half.prep_recv(asked)
         return told
 
+    def nonce(self, name: str = "a") -> str:
+        """Of the last lease of this name."""
+        orders = (one["nonce"] for one in reversed(self.worker.said) if one.get("open") == name)
+        return str(next(orders))
+
+    def says(self, what: str, name: str = "a", **more: Any) -> None:
+        """A worker, of that lease."""
+        self.half.heard(0, {what: name, "nonce": self.nonce(name), **more})
+
     def stopped(self, blocks: int, name: str = "a") -> None:
-        self.half.heard(0, {"stopped": name, "blocks": blocks, "bytes": 1, "seconds": 0.1})
+        self.says("stopped", name, blocks=blocks, bytes=1, seconds=0.1)
 
     def after(self, seconds: float) -> None:
         self.now[0] += seconds
@@ -90,7 +99,7 @@ def test_a_lease_that_nobody_uses_gives_its_blocks_back(engine: _Engine) -> None
     assert engine.lease()["blocks"] == 10
     assert engine.pool.free == 90
     engine.after(10.1)
-    assert engine.worker.said[-1] == {"close": "a"}
+    assert engine.worker.said[-1] == {"close": "a", "nonce": engine.nonce()}
     assert engine.pool.free == 90  # until the worker has said that nobody writes
     engine.stopped(0)
     assert engine.pool.free == 100
@@ -104,17 +113,36 @@ def test_a_worker_that_says_nothing_holds_who_waits_and_the_blocks_for_a_while(
     waiting = engine.half.commit({"seq_id": "a"})
     engine.after(STOPS_WITHIN)
     assert waiting.result(0) == {"cached": 0, "matched": 0}
-    assert engine.worker.said[-2:] == [{"close": "a"}] * 2
+    assert engine.worker.said[-2:] == [{"close": "a", "nonce": engine.nonce()}] * 2
     assert engine.pool.free == 90
     engine.after(QUARANTINE)
     assert engine.pool.free == 100
     assert engine.half.commit({"seq_id": "a"})["error"] == "no_lease"
 
 
+@pytest.mark.parametrize("late", ["stopped", "finished"])
+def test_what_a_worker_says_late_settles_no_later_lease_of_that_name(
+    engine: _Engine, late: str
+) -> None:
+    engine.lease()
+    message = {late: "a", "nonce": engine.nonce(), "blocks": 9, "bytes": 1, "seconds": 0.1}
+    engine.half.release({"seq_id": "a"})
+    engine.after(QUARANTINE)
+    engine.lease()
+    said = len(engine.worker.said)
+    engine.half.heard(0, message)
+    assert len(engine.worker.said) == said
+    engine.half.release({"seq_id": "a"})
+    engine.half.heard(0, message)
+    assert engine.pool.free == 90
+    engine.stopped(0)
+    assert engine.pool.free == 100
+
+
 def test_what_has_come_is_cached_and_stays_pinned_until_its_request_runs(engine: _Engine) -> None:
     engine.lease()
-    engine.half.heard(0, {"moved": "a"})
-    engine.half.heard(0, {"finished": "a"})
+    engine.says("moved")
+    engine.says("finished")
     waiting = engine.half.commit({"seq_id": "a"})
     engine.stopped(7)
     assert waiting.result(0) == {"cached": 70, "matched": 0}
@@ -129,12 +157,20 @@ def test_what_has_come_is_cached_and_stays_pinned_until_its_request_runs(engine:
 
 def test_a_lease_that_is_released_while_its_last_bytes_come_keeps_them(engine: _Engine) -> None:
     engine.lease()
-    engine.half.heard(0, {"finished": "a"})
+    engine.says("finished")
     engine.half.release({"seq_id": "a"})
     assert engine.lease()["error"] == "no_kv_capacity"  # it is on its way out
     engine.stopped(10)
     assert engine.pool.free == 100
     assert "nonce" in engine.lease()
+
+
+def test_how_much_came_by_a_lease_is_known_after_its_end(engine: _Engine) -> None:
+    engine.lease()
+    engine.half.release({"seq_id": "a"})
+    engine.stopped(4)
+    assert engine.half.ended({"seq_id": "a"}) == {"tokens": 40}
+    assert engine.half.ended({"seq_id": "b"}) == {"tokens": 0}
 
 
 def test_a_sleep_waits_until_no_block_is_pinned_and_begins_no_lease(engine: _Engine) -> None:
@@ -166,6 +202,6 @@ def test_figures_are_told_when_they_are_others(engine: _Engine) -> None:
     waiting = engine.half.figures({"seen": shown})
     assert not waiting.done()
     engine.lease()
-    engine.half.heard(0, {"moved": "a"})
+    engine.says("moved")
     assert waiting.result(0)["leased_blocks"] == 10
     assert waiting.result(0)["transfers"] == 1

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.replica.vllm.microserving import receiving, sending, sockets
-from penstock.replica.vllm.microserving.frames import Blocks, Hello, Refused, Welcome
+from penstock.replica.vllm.microserving.frames import Blocks, End, Hello, Refused, Welcome
 from tests.fakes.kv_memory import FINGERPRINT, NONCE, Pair, order
 from tests.fakes.waiting import until
 
@@ -49,7 +49,7 @@ def test_blocks_go_where_they_are_leased_and_nowhere_else(pair: Pair) -> None:
     report = pair.reports.next("sent")
     assert (report["error"], report["bytes"]) == ("", 3 * 4 * 64)
     pair.told.next("finished")
-    pair.receiver.end("lease")
+    pair.end()
     assert pair.told.next("stopped")["blocks"] == 4
     for layer, blocks in enumerate(before):
         moved = {_LEASED[to]: bytes(pair.here.held[layer][at]) for at, to in _PAIRS}
@@ -64,6 +64,29 @@ def test_a_lease_that_is_told_of_late_and_in_pieces_is_waited_for(pair: Pair) ->
     assert pair.reports.next("sent")["error"] == ""
 
 
+def test_a_late_order_to_close_ends_no_later_lease_of_that_name(pair: Pair) -> None:
+    pair.receiver.open({**order([1, 5]), "nonce": "00" * 32})
+    pair.receiver.open(order(_LEASED))  # the scheduler has given the first one up
+    pair.end("00" * 32)
+    stopped = pair.told.next("stopped")
+    assert (stopped["nonce"], stopped["blocks"]) == ("00" * 32, 0)
+    pair.send_all(pair.job(4), _PAIRS)
+    assert pair.reports.next("sent")["error"] == ""
+    assert pair.told.next("finished")["nonce"] == NONCE.hex()
+
+
+def test_a_lease_that_its_scheduler_gave_up_takes_no_more_once_its_name_is_used_again(
+    pair: Pair,
+) -> None:
+    pair.receiver.open({**order([1, 5]), "nonce": "00" * 32})
+    before = _connected(pair, nonce=bytes(32))
+    assert isinstance(sockets.receive(before), Welcome)
+    pair.receiver.open(order(_LEASED))
+    with pytest.raises(ConnectionError):
+        sockets.receive(before)
+    before.close()
+
+
 @pytest.mark.parametrize(
     "other", [{"nonce": b"x" * 32}, {"fingerprint": b"x" * 32}, {"lease": "other"}]
 )
@@ -71,7 +94,7 @@ def test_a_sender_that_was_not_meant_writes_nothing(pair: Pair, other: dict[str,
     pair.receiver.open(order(_LEASED))
     pair.send_all(pair.job(4, **other), _PAIRS)
     assert pair.reports.next("sent")["error"] == "no_lease"
-    pair.receiver.end("lease")
+    pair.end()
     assert pair.told.next("stopped")["bytes"] == 0
 
 
@@ -82,12 +105,12 @@ def test_a_closed_lease_stops_its_sender_and_keeps_what_was_whole(pair: Pair) ->
         job.add(layer, _PAIRS[:2])
     peer_bytes = 3 * 2 * 64
     wait_for(lambda: pair.receiver._leases["lease"].bytes == peer_bytes, "two blocks are there")
-    pair.receiver.end("lease")
+    pair.end()
     assert pair.told.next("stopped")["blocks"] == 2
     job.add(0, _PAIRS[2:])
     job.end()
     assert pair.reports.next("sent")["error"] == "transfer"
-    pair.receiver.end("lease")  # asked once more, there is nothing left to say of it
+    pair.end()  # asked once more, there is nothing left to say of it
     assert pair.told.next("stopped")["blocks"] == 0
 
 
@@ -100,7 +123,7 @@ def test_a_sender_that_dies_leaves_what_was_whole(pair: Pair) -> None:
     sockets.send(peer, Blocks(0, (1,)), [memoryview(bytes(10))])
     peer.close()
     wait_for(lambda: not pair.receiver._leases["lease"].peers, "it is noticed")
-    pair.receiver.end("lease")
+    pair.end()
     assert pair.told.next("stopped")["blocks"] == 1
 
 
@@ -109,7 +132,7 @@ def test_a_sender_that_stands_still_is_left_as_soon_as_the_lease_ends(pair: Pair
     peer = _connected(pair)
     assert isinstance(sockets.receive(peer), Welcome)
     sockets.send(peer, Blocks(0, (1,)), [memoryview(bytes(10))])
-    pair.receiver.end("lease")
+    pair.end()
     assert pair.told.next("stopped")["blocks"] == 0
     peer.close()
 
@@ -146,6 +169,22 @@ def test_a_peer_that_says_nothing_keeps_no_place(
     peer.settimeout(20)
     assert peer.recv(1) == b""
     peer.close()
+
+
+def test_peers_that_show_nothing_keep_nobody_out(pair: Pair) -> None:
+    pair.receiver.open(order(_LEASED))
+    writing = _connected(pair)
+    assert isinstance(sockets.receive(writing), Welcome)
+    address = ("127.0.0.1", pair.receiver.port)
+    silent = [socket.create_connection(address) for _ in range(receiving.MOST_UNPROVEN + 5)]
+    silent[0].settimeout(20)
+    assert silent[0].recv(1) == b""  # the oldest makes room
+    pair.send_all(pair.job(4), _PAIRS)
+    assert pair.reports.next("sent")["error"] == ""
+    sockets.send(writing, End())  # who writes is not among those that do
+    assert sockets.receive(writing) == Welcome(4)
+    for one in (writing, *silent):
+        one.close()
 
 
 def test_peers_are_taken_again_after_the_process_was_out_of_files(
@@ -188,6 +227,24 @@ def test_a_request_that_is_preempted_is_sent_again_from_its_first_block(pair: Pa
     pair.send_all(job, _PAIRS)
     assert pair.reports.next("sent")["error"] == ""
     assert all(pair.there.held[layer][at] == b"\x55" * 64 for layer in range(3) for at in _LEASED)
+
+
+def test_a_request_that_is_preempted_before_its_last_blocks_left_is_not_told_as_sent(
+    pair: Pair,
+) -> None:
+    job = pair.job(4)
+    pair.send_all(job, _PAIRS)  # there is no lease yet
+    job.rewind()
+    pair.receiver.open(order(_LEASED))
+    job.add(0, _PAIRS)
+    first = 4 * 64
+    wait_for(lambda: pair.receiver._leases["lease"].bytes == first, "the first layer is there")
+    job.add(1, _PAIRS)
+    job.add(2, _PAIRS)
+    job.end()
+    report = pair.reports.next("sent")
+    assert (report["error"], report["bytes"]) == ("", 3 * 4 * 64)
+    pair.told.next("finished")
 
 
 def test_a_receiver_that_does_not_read_holds_no_step_and_no_blocks(

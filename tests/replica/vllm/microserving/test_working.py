@@ -10,7 +10,7 @@ import pytest
 from penstock.replica.vllm.microserving import control
 from penstock.replica.vllm.microserving.orders import StepOrders, StepSend
 from penstock.replica.vllm.microserving.working import Working
-from tests.fakes.kv_memory import Told, order, target
+from tests.fakes.kv_memory import NONCE, Told, order, target
 
 torch = pytest.importorskip("torch")
 
@@ -64,11 +64,11 @@ def test_what_steps_compute_arrives_and_the_blocks_are_let_go(
     assert sender.step(_orders(receiver, [(1, 1)], last=False)) == set()
     where = target(receiver.port, 3)
     sender.step(StepOrders([StepSend("r", where, [(2, 2)], last=True)]))
-    assert receiver.heard.next("finished") == {"finished": "lease"}
+    assert receiver.heard.next("finished")["finished"] == "lease"
     assert sender.heard.next("sent")["error"] == ""
     assert sender.step(StepOrders(ended=["r"])) == {"r"}
     assert sender.step(StepOrders()) == set()
-    receiver.link.send({"close": "lease"})
+    receiver.link.send({"close": "lease", "nonce": NONCE.hex()})
     assert receiver.heard.next("stopped")["blocks"] == 3
     for name in _NAMES:
         assert torch.equal(receiver.layers[name][[5, 1, 2]], sender.layers[name][[0, 1, 2]])
@@ -111,7 +111,7 @@ def test_nothing_is_sent_before_its_step_is_computed(workers: tuple[_Worker, _Wo
     for layer in sender.layers.values():
         layer[0] += 1
     sender.step(orders)
-    assert receiver.heard.next("finished") == {"finished": "lease"}
+    assert receiver.heard.next("finished")["finished"] == "lease"
     for name in _NAMES:
         assert torch.equal(receiver.layers[name][5], sender.layers[name][0])
 

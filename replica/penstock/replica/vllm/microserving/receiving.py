@@ -2,7 +2,8 @@
 
 Bytes are read straight into the leased blocks, and only by this side's own act: once a lease is
 closed and none of its readers is inside a read, nothing comes any more, and the scheduler is told.
-Threads: one that accepts, one for each peer.
+Threads: one that accepts, one for each peer. Peers that have not shown the nonce of a lease yet are
+counted apart from those that write: a new one takes the place of the oldest.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from penstock.replica.vllm.microserving.leases import LONGEST
 
 log = logging.getLogger(__name__)
 
-MOST_PEERS: Final = 64
+MOST_PEERS: Final = 64  # that write
+MOST_UNPROVEN: Final = 64  # that have not shown a nonce
 MOST_WRITERS: Final = 4  # of one lease
 HELLO_WITHIN: Final = 5.0
 _LEASE_WITHIN: Final = 1.0
@@ -59,6 +61,10 @@ class Written:
         self.began = self.ended = 0.0
         self.told = 0.0
 
+    def says(self, what: str, **more: Any) -> dict[str, Any]:
+        """A message of it to the scheduler, which may have had others of this name."""
+        return {what: self.seq_id, "nonce": self.nonce.hex(), **more}
+
 
 class Receiver:
     """Takes KV on a port of its own."""
@@ -69,6 +75,8 @@ class Receiver:
         self._fetcher = fetcher
         self._leases: dict[str, Written] = {}
         self._changed = threading.Condition()
+        self._unproven: dict[socket.socket, None] = {}  # the oldest first
+        self._proving = threading.Lock()
         self._places = threading.Semaphore(MOST_PEERS)
         self._closed = False
         self.host = host.strip("[]")
@@ -84,39 +92,45 @@ class Receiver:
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
         for lease in tuple(self._leases.values()):
-            self.end(lease.seq_id)
+            self._end(lease)
 
     def open(self, order: dict[str, Any]) -> None:
         """A lease begins, or has more blocks: they come in pieces."""
         with self._changed:
-            lease = self._leases.get(order["open"])
-            if lease is None:
+            lease = before = self._leases.get(order["open"])
+            if lease is None or lease.nonce.hex() != order["nonce"]:
                 lease = self._leases[order["open"]] = Written(order, len(self._memory.layers))
             lease.blocks += order["blocks"]
             self._changed.notify_all()
+        if before is not None and before is not lease:
+            self._end(before)  # of the same name, and given up by the scheduler
 
-    def end(self, seq_id: str) -> None:
+    def end(self, seq_id: str, nonce: str) -> None:
         """A lease is to take no more; the scheduler is told as soon as it does not."""
         with self._changed:
             lease = self._leases.get(seq_id)
-        if lease is None:
-            return self._tell({"stopped": seq_id, "blocks": 0, "bytes": 0, "seconds": 0.0})
+        if lease is None or lease.nonce.hex() != nonce:
+            told = {"blocks": 0, "bytes": 0, "seconds": 0.0}
+            return self._tell({"stopped": seq_id, "nonce": nonce, **told})
+        self._end(lease)
+
+    def _end(self, lease: Written) -> None:
         with lease.lock:
             lease.open = False
             for peer in lease.peers:
-                with contextlib.suppress(OSError):
-                    peer.shutdown(socket.SHUT_RDWR)
+                _shut(peer)
             quiet = not lease.peers
         if quiet:
             self._stopped(lease)
 
     def _stopped(self, lease: Written) -> None:
         with self._changed:
-            if self._leases.pop(lease.seq_id, None) is not lease:
+            if self._leases.get(lease.seq_id) is not lease:
                 return
+            del self._leases[lease.seq_id]
         seconds = max(0.0, lease.ended - lease.began)
         told = {"blocks": lease.arrivals.prefix(), "bytes": lease.bytes, "seconds": seconds}
-        self._tell({"stopped": lease.seq_id, **told})
+        self._tell(lease.says("stopped", **told))
 
     def _accept(self) -> None:
         while not self._closed:
@@ -128,13 +142,22 @@ class Receiver:
                     time.sleep(_AGAIN_S)
 
     def _begin(self, peer: socket.socket) -> None:
-        if not self._places.acquire(blocking=False):
-            return peer.close()
+        with self._proving:
+            self._unproven[peer] = None
+            if len(self._unproven) > MOST_UNPROVEN:
+                oldest = next(iter(self._unproven))
+                del self._unproven[oldest]
+                _shut(oldest)
         try:
             threading.Thread(target=self._serve, args=(peer,), name="kv-peer", daemon=True).start()
         except RuntimeError:
-            self._places.release()
+            self._proven(peer)
             raise
+
+    def _proven(self, peer: socket.socket) -> bool:
+        """It counts no longer as one that has shown nothing; False: it was left for a newer one."""
+        with self._proving:
+            return self._unproven.pop(peer, peer) is None
 
     def _serve(self, peer: socket.socket) -> None:
         try:
@@ -145,16 +168,27 @@ class Receiver:
         except Exception:
             log.exception("a peer that writes KV is left")
         finally:
-            self._places.release()
+            self._proven(peer)
 
     def _hear(self, peer: socket.socket) -> None:
         hello = sockets.receive(peer, until=time.monotonic() + HELLO_WITHIN)
         if not isinstance(hello, Hello):
             raise BadFrame("a peer that does not say who it is")
         lease = self._lease_for(hello)
-        if lease is None or not self._enter(lease, peer):
-            sockets.send(peer, Refused("there is no such lease"))
-            return
+        if lease is None:
+            return sockets.send(peer, Refused("there is no such lease"))
+        if not self._proven(peer):
+            raise BadFrame("it took too long to say who it is")
+        if not self._places.acquire(blocking=False):
+            return sockets.send(peer, Refused("too many write here"))
+        try:
+            self._write(hello, lease, peer)
+        finally:
+            self._places.release()
+
+    def _write(self, hello: Hello, lease: Written, peer: socket.socket) -> None:
+        if not self._enter(lease, peer):
+            return sockets.send(peer, Refused("there is no such lease"))
         try:
             with self._fetching(hello) as fetch:
                 self._take(lease, peer, fetch)
@@ -226,7 +260,7 @@ class Receiver:
             sockets.send(peer, Welcome(whole))  # before the scheduler has the lease closed
         finally:
             if whole == lease.count:
-                self._tell({"finished": lease.seq_id})
+                self._tell(lease.says("finished"))
 
     def _taken(self, lease: Written, frame: Blocks, blocks: list[int], peer: socket.socket) -> bool:
         """Whether the bytes that follow a frame are where they belong."""
@@ -247,4 +281,9 @@ class Receiver:
 
     def _told(self, lease: Written) -> None:
         lease.told = time.monotonic()
-        self._tell({"moved": lease.seq_id})
+        self._tell(lease.says("moved"))
+
+
+def _shut(peer: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        peer.shutdown(socket.SHUT_RDWR)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
 
+from penstock.replica.microserving.leases import Ended
 from penstock.replica.vllm.microserving import ghosts
 from penstock.replica.vllm.microserving.control import Link
 from penstock.replica.vllm.microserving.leases import SHARE, Lease, Leases, State, bounded_ttl
@@ -45,6 +46,7 @@ class Scheduling:
         self.failures: Counter[str] = Counter()
         self._moved = {"bytes_in": 0, "bytes_out": 0, "seconds_in": 0.0, "seconds_out": 0.0}
         self._incoming: set[str] = set()
+        self._ended = Ended()
         self._asking: Future[Answer] | None = None
         self._emptying: list[Future[Answer]] = []
         self._asleep = False
@@ -155,6 +157,10 @@ class Scheduling:
             self._end(lease)
         return {}
 
+    def ended(self, asked: Answer) -> Answer:
+        """Tokens that came by a lease that is there no more."""
+        return {"tokens": self._ended.tokens(asked["seq_id"])}
+
     def release_all(self, asked: Answer) -> Answer | Future[Answer]:
         """Ends all of them, and until `asked["asleep"]` is over begins none; answers once no block
         is pinned any more."""
@@ -210,7 +216,8 @@ class Scheduling:
         else:
             key = next(one for one in ("moved", "finished", "stopped") if one in message)
             lease = self._leases.find(message[key])
-            if lease is not None:
+            # One of the same name may have come and gone before it.
+            if lease is not None and lease.told["nonce"] == message["nonce"]:
                 getattr(self, f"_heard_{key}")(lease, rank, message)
         self._changed()
         self._watch()
@@ -280,7 +287,7 @@ class Scheduling:
 
     def _tell_close(self, lease: Lease) -> None:
         for link in self._links:
-            link.send({"close": lease.seq_id})
+            link.send({"close": lease.seq_id, "nonce": lease.told["nonce"]})
 
     def _end(self, lease: Lease) -> None:
         lease.ending = True
@@ -294,6 +301,7 @@ class Scheduling:
         if self._leases.remove(lease):
             self._incoming.discard(lease.seq_id)
             ghosts.freed(self._core, lease.holder, lease.end)
+            self._ended.note(lease.seq_id, lease.cached - lease.matched)
             self._answer(lease)
         while self._emptying and not len(self._leases):
             self._emptying.pop().set_result({})

@@ -110,10 +110,11 @@ class SendJob:
             self._turn.notify_all()
 
     def rewind(self) -> None:
-        """Forgets what was not sent yet. When it returns, no block is being read: a peer that does
+        """Forgets what was not sent yet, and waits for all of it anew. When it returns, no block is being read: a peer that does
         not take what is under way within a moment loses the transfer."""
         with self._turn:
             self._parts.clear()
+            self._ended = False
             if self._turn.wait_for(self._rests, _YIELDS_WITHIN):
                 return
         self.stop("its request was preempted, and the receiver did not read")

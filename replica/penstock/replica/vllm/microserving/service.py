@@ -8,6 +8,7 @@ turn and its adapter as any other.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
@@ -195,8 +196,14 @@ class VllmMicroServing:
             committed = await self.commit(hint.seq_id)
         except MicroServingError as error:
             log.info("lease %s of a call is not there: %s", hint.seq_id, error)
-            return Moved("", hint.moved_tokens)
+            return Moved("", max(hint.moved_tokens, await self._came(hint.seq_id)))
         return Moved(hint.seq_id, committed.cached_len - committed.matched_len)
+
+    async def _came(self, seq_id: str) -> int:
+        """Tokens that came by a lease that has ended, be it half of what was sent."""
+        with contextlib.suppress(MicroServingError):
+            return int((await self._ask("ended", seq_id=seq_id))["tokens"])
+        return 0
 
     def give_back(self, moved: Moved) -> None:
         """Its call never came to the engine."""

@@ -57,7 +57,7 @@ class Working:
         if "open" in message:
             self._receiver.open(message)
         elif "close" in message:
-            self._receiver.end(message["close"])
+            self._receiver.end(message["close"], message["nonce"])
 
     def before_step(self, orders: StepOrders) -> None:
         """What has to be done before blocks may be written by others than before."""

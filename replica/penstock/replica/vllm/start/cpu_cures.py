@@ -17,25 +17,30 @@ from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
 
 class RewindingGenerator(torch.Generator):  # type: ignore[misc]
-    """A CPU generator that can be rewound to its seed."""
+    """A CPU generator that can be rewound to where a step began."""
+
+    def mark(self) -> None:
+        """A step begins."""
+        self._marked = self.get_state()
 
     def get_offset(self) -> int:
-        """Always what one draw advances a GPU generator by: rewinding then ends at 0."""
+        """What one draw advances a GPU generator by: rewinding a draw then ends at 0."""
         return 4
 
     def set_offset(self, offset: int) -> None:
-        """Back to the seed."""
-        self.manual_seed(self.initial_seed())
+        """Takes back what this step has drawn."""
+        self.set_state(self._marked)
 
 
 def cure_seeds() -> None:
     """A request with a `seed` whose prompt is longer than one step's token budget.
 
-    The runner rewinds the request's random generator by `set_offset`, which a CPU generator does
-    not have. Only what comes before the first kept token is rewound, so rewinding means starting
-    over from the seed.
+    What it draws in a step that computes only a part of its prompt is dropped, and the runner
+    rewinds the request's random generator by `set_offset`, which a CPU generator does not have.
+    That also happens after its first tokens: where it is preempted and computed once more.
     """
     original = CachedRequestState.__post_init__
+    sample = GPUModelRunner._sample
 
     def post_init(state: Any) -> None:
         if state.generator is not None and state.generator.device.type == "cpu":
@@ -44,7 +49,13 @@ def cure_seeds() -> None:
             state.generator = generator
         original(state)
 
+    def marked(runner: Any, *args: Any, **more: Any) -> Any:
+        for generator in runner.input_batch.generators.values():
+            generator.mark()
+        return sample(runner, *args, **more)
+
     CachedRequestState.__post_init__ = post_init
+    GPUModelRunner._sample = marked
 
 
 def cure_prompt_logprobs() -> None:
