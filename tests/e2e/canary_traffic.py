@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import random
@@ -97,9 +98,11 @@ def canary(system: System, name: str) -> Json:
 async def ended(system: System, name: str, within: float = 60) -> Json:
     """How it ended."""
 
-    def over() -> Json | None:
+    def over() -> Json:
         told = canary(system, name)
-        return told if told["state"] in ENDED else None
+        if told["state"] not in ENDED:
+            raise ValueError(f"{told['state']} at step {told['step']}: {told['missing']}")
+        return told
 
     return await asyncio.to_thread(eventually, over, within=within, what=f"the end of {name}")
 
@@ -107,9 +110,11 @@ async def ended(system: System, name: str, within: float = 60) -> Json:
 async def comes(system: System, name: str, within: float = 60, **wanted: Any) -> Json:
     """The canary once it says this."""
 
-    def does() -> Json | None:
+    def does() -> Json:
         told = canary(system, name)
-        return told if all(told[key] == value for key, value in wanted.items()) else None
+        if any(told[key] != value for key, value in wanted.items()):
+            raise ValueError(f"{told['state']} at step {told['step']}: {told['missing']}")
+        return told
 
     return await asyncio.to_thread(eventually, does, within=within, what=f"{name}: {wanted}")
 
@@ -130,11 +135,12 @@ class Clients:
         """One streamed answer, and how it ended: whole, its status, or broken."""
         body = {"model": self.model, "stream": True, **more}
         body["messages"] = [{"role": "user", "content": prompt}]
-        async with client.stream("POST", "/chat/completions", json=body) as reply:
-            text = (await reply.aread()).decode()
-        outcome = str(reply.status_code)
-        if reply.status_code == 200:
-            outcome = "whole" if _WHOLE.search(text) and "[DONE]" in text else "broken"
+        outcome = "broken"
+        with contextlib.suppress(httpx.RemoteProtocolError):  # told in-band, then closed
+            async with client.stream("POST", "/chat/completions", json=body) as reply:
+                text = (await reply.aread()).decode()
+            whole = _WHOLE.search(text) and "[DONE]" in text
+            outcome = "whole" if whole else str(reply.status_code)
         self.outcomes[outcome] += 1
         return outcome
 

@@ -44,6 +44,15 @@ def system(folder: Path) -> Iterator[System]:
         yield system
 
 
+@pytest.fixture(autouse=True)
+def _left_as_found(system: System) -> Iterator[None]:
+    """No canary has anything when the next test begins."""
+    yield
+    for each in system.admin("canaries"):
+        if each["state"] in ("running", "held", "paused"):
+            system.change("POST", f"canaries/{each['name']}/abort")
+
+
 @pytest.mark.parametrize(
     ("how", "share", "hurt"), [("before", 1.0, 0), ("refuse", 1.0, 0), ("after", 0.2, 20)]
 )

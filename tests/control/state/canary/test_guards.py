@@ -10,7 +10,7 @@ import pytest
 from penstock.control.state.canary.canary import Edge
 from penstock.control.state.canary.counts import ArmCounts, Bins, Counts
 from penstock.control.state.canary.guards import Finding, Verdict, edges_of, findings
-from penstock.control.state.canary.spec import CanarySpec, Step, Target
+from penstock.control.state.canary.spec import CanarySpec, Step, Target, TimeGuard
 
 SPEC = CanarySpec("next", Target("chat"), "chat-next")
 ONE_PERCENT, HALF, ALL = 1, 4, 5  # of the default steps
@@ -125,6 +125,18 @@ def test_more_of_the_candidate_than_its_share_came_and_that_is_no_evidence() -> 
     """Sessions that stay where they are may make an arm larger than its weight."""
     stable, candidate = arm(1_000, bad_sessions=10), arm(1_000, bad_sessions=10)
     assert found(stable, candidate)["errors"].verdict is not Verdict.WORSE
+
+
+def test_a_guard_of_margin_one_has_nothing_against_anybody() -> None:
+    guards = replace(SPEC.guards, total=TimeGuard(1.0))
+    stable, slow = arm(9_900, total=row(9_900, 100)), arm(100, total=row(100, 200))
+    counts = Counts(stable, slow)
+    spec = replace(SPEC, guards=guards)
+    found = {each.guard: each for each in findings(spec, 1, counts, edges_of((), counts))}
+    assert found["total_p50"].verdict is Verdict.EQUAL
+    nine = replace(SPEC, guards=replace(guards, total=TimeGuard(0.9)))
+    found = {each.guard: each for each in findings(nine, 1, counts, edges_of((), counts))}
+    assert found["total_p50"].verdict is Verdict.WORSE
 
 
 def test_the_limits_share_the_error_rate_out_over_steps_and_guards() -> None:

@@ -68,7 +68,9 @@ def log_power(shares: Shares, far: float) -> Power:
     estimated from that arm itself, which is the larger one wherever this matters.
     """
     bad, sessions, stable_bad, stable_sessions = shares
-    if not sessions or not stable_sessions or far + 2 * _TINY >= 1:
+    if far + 2 * _TINY >= 1:
+        return Power(math.inf, 0.0)  # nothing can be so much worse
+    if not sessions or not stable_sessions:
         return Power(0.0, 0.0)
     alike = (stable_bad + 0.5) / (stable_sessions + 1)
     theta = sessions / (sessions + stable_sessions)

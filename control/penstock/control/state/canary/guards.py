@@ -139,11 +139,11 @@ def _finding(guard: _Guard, permille: int) -> Finding:
     evidence = log_evidence(shares.bad, shares.stable_bad, max(meant, came) * (ratio or 1))
     power = log_power(shares, 2 * margin)
     verdict = Verdict.UNDECIDED
-    if evidence >= limit and (ratio or shares.gap >= margin):
+    if evidence >= limit and (ratio or shares.gap > margin):
         verdict = Verdict.WORSE
     elif shares.gap <= -margin and _is_better(shares, min(meant, came), limit):
         verdict = Verdict.BETTER
-    elif power.log >= _ENOUGH and shares.gap < margin:
+    elif power.log >= _ENOUGH and shares.gap <= margin:
         verdict = Verdict.EQUAL
     missing = _missing(shares, margin, power) if verdict is Verdict.UNDECIDED else ""
     return _told(name, verdict, shares, evidence, limit, missing)
@@ -161,9 +161,9 @@ def _finding_alone(spec: CanarySpec, arm: ArmCounts) -> Finding:
     growth = math.log((1 - seldom) / (1 - often))
     power = Power(arm.saved_sessions * math.log(seldom / often) + good * growth, growth)
     verdict = Verdict.UNDECIDED
-    if evidence >= limit and shares.rate >= margin:
+    if evidence >= limit and shares.rate > margin:
         verdict = Verdict.WORSE
-    elif power.log >= _ENOUGH and shares.rate < margin:
+    elif power.log >= _ENOUGH and shares.rate <= margin:
         verdict = Verdict.EQUAL
     missing = _missing(shares, margin, power) if verdict is Verdict.UNDECIDED else ""
     return _told("errors", verdict, shares, evidence, limit, missing)
@@ -194,7 +194,7 @@ def _is_better(shares: Shares, odds: float, limit: float) -> bool:
 def _missing(shares: Shares, margin: float, power: Power) -> str:
     if not shares.sessions and shares.stable_sessions < FEWEST_TIMES:
         return f"{FEWEST_TIMES - shares.stable_sessions} more sessions of the stable arm"
-    if shares.gap >= margin:
+    if shares.gap > margin:
         return f"its share is {shares.gap:.1%} above the stable arm's, the margin is {margin:.1%}"
     if power.growth <= 0:
         return "sessions of both arms"
