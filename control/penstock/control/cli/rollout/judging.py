@@ -16,7 +16,8 @@ from penstock.control.admin.rollout.evidence_models import (
 )
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import say, say_json, say_list, verb
-from penstock.control.cli.rollout.rollouts import Name, rollout
+from penstock.control.cli.rollout.rollouts import Name
+from penstock.control.cli.rollout.rollouts import rollout as rollout
 from penstock.control.cli.tables import day
 from penstock.control.errors import invalid_setting
 from penstock.control.serving.settings_text import checked, pairs
