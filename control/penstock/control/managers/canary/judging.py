@@ -22,7 +22,7 @@ from penstock.control.state.canary.canary import Canary, CanaryState, Counted
 from penstock.control.state.canary.ending import alias_moved
 from penstock.control.state.canary.guards import Finding
 from penstock.control.state.canary.judging import findings_of, judged
-from penstock.control.state.canary.record import KIND, record_of
+from penstock.control.state.canary.record import KIND, record_of, recorded, unrecorded
 from penstock.control.state.canary.spec import CanarySpec
 from penstock.control.state.cluster import ClusterView
 from penstock.control.supervision.clock import Clock
@@ -78,7 +78,9 @@ class CanaryJudge:
         await self._opened.wait()
         with watching(self._cluster, lambda view: (view.canaries.shared, view.held)) as changed:
             while True:
-                await changed.wait(LOOK_EVERY if self._cluster.view().canaries.shared else None)
+                view = self._cluster.view()
+                waits = view.canaries.shared or unrecorded(view)
+                await changed.wait(LOOK_EVERY if waits else None)
                 try:
                     await self.judge()
                 except StoreUnavailable as error:
@@ -96,6 +98,8 @@ class CanaryJudge:
         for canary in _active(self._cluster.view()):
             if canary.promoting and canary.target.alias:
                 await self._move_alias(canary)
+        for canary in unrecorded(self._cluster.view()):
+            await self._record(canary)
 
     def _plan(self, view: ClusterView) -> tuple[ClusterView, str]:
         before = view
@@ -113,10 +117,18 @@ class CanaryJudge:
 
     async def _move_alias(self, canary: Canary) -> None:
         """In one transaction with the evidence. Raises `StoreUnavailable`."""
-        counts = self._cluster.view().canaries.counted_of(canary).counts
-        record = record_of(canary, counts, await self._shadow(canary))
-        async with self._reports.kept(record) as report:
+        async with self._reports.kept(await self._record_of(canary)) as report:
             await self._cluster.apply_plan(lambda view: self._moved(view, canary, report))
+
+    async def _record(self, canary: Canary) -> None:
+        """Keeps what one that has ended found of a template. Raises `StoreUnavailable`."""
+        own, what = f"ev_{secrets.token_hex(8)}", f"canary {canary.spec.name}: its record is kept"
+        async with self._reports.kept(await self._record_of(canary)) as report:
+            await self._cluster.apply_plan(lambda view: (recorded(view, canary, own, report), what))
+
+    async def _record_of(self, canary: Canary) -> Mapping[str, Any]:
+        counts = self._cluster.view().canaries.counted_of(canary).counts
+        return record_of(canary, counts, await self._shadow(canary))
 
     def _moved(self, view: ClusterView, canary: Canary, report: str) -> tuple[ClusterView, str]:
         known = view.canaries.named.get(canary.spec.name)

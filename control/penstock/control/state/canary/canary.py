@@ -95,6 +95,7 @@ class Canary:
     candidate_digest: str = ""  # of the revision's template; empty: not of a revision
     passed: tuple[PassedStep, ...] = setting("", (), form=_timed(PassedStep))
     ended_at: datetime | None = None
+    evidence: str = ""  # id of what is kept of it with the template that it judged; empty: nothing
 
     @property
     def is_active(self) -> bool:

@@ -14,6 +14,8 @@ from penstock.adapters.version import BadMove, VersionState
 from penstock.control.state.adapters.registry import AdapterRegistry, StoredEvidence
 from penstock.control.state.canary.canary import Canary, CanaryState, ended
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.rollout.evidence import check_live
 from penstock.control.state.rollout.promoting import with_failed_revision, with_template_of
 from penstock.control.state.rollout.revision import Origin
 
@@ -46,6 +48,16 @@ def promotion_begun(view: ClusterView, canary: Canary, now: datetime) -> Cluster
         view = with_template_of(view, name, canary.candidate, origin, now)
         canary = replace(canary, revision=view.deployment(name).revision.number)
     return replace(view, canaries=view.canaries.having(canary))
+
+
+def check_promoted(view: ClusterView, canary: Canary, now: datetime) -> None:
+    """Raises `no-evidence` where the policy asks for evidence before everybody has a deployment's
+    or a revision's template, and the canary has not passed all its steps."""
+    if canary.target.alias or len(canary.passed) == len(canary.spec.steps):
+        return
+    candidate = view.deployments.get(DeploymentName(canary.candidate))
+    digest = canary.candidate_digest or (candidate.target.template_digest if candidate else "")
+    check_live(view, canary.target.deployment, digest, now)
 
 
 def alias_moved(
