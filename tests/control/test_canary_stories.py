@@ -206,14 +206,15 @@ def revising() -> Iterator[SimulatedCluster]:
         yield cluster
 
 
-def test_a_good_revision_serves_a_share_first_and_everybody_at_the_end() -> None:
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_good_revision_serves_a_share_first_and_everybody_at_the_end(restarts: bool) -> None:
     with revising() as cluster:
-        models, seen = set(), []
-        for _ in range(200):
+        seen: list[int] = []
+        for second in range(200):
+            if restarts and not canary(cluster).promoting and second % 19 == 11:
+                cluster.restart_head()
             serve(cluster)
             seen += shares(cluster.gateways["g0"])
-            if 50 in seen:
-                models.add(cluster.ready_models().count("a"))
             if canary(cluster).state is CanaryState.PROMOTED:
                 break
         assert canary(cluster).state is CanaryState.PROMOTED, canary(cluster).why
