@@ -107,6 +107,17 @@ def _evidence_changes(old: KeptEvidence, new: KeptEvidence) -> Iterator[Change]:
     yield from _kind_changes(DEPLOYMENT_POLICY, *policies, POLICIES.document)
 
 
+def _tenancy(
+    read: Callable[[str, Callable[[Document], Any]], list[Any]], *, is_known: bool
+) -> Tenancy:
+    return Tenancy(
+        tenants={t.id: t for t in read("tenant", to_tenant)},
+        keys={k.id: k for k in read("api_key", to_key)},
+        access=_access(read("access", to_access), known=is_known),
+        shares=next(iter(read("shares", to_shares)), Shares()),
+    )
+
+
 def _access(found: list[Access], *, known: bool) -> Access:
     """What was stored; where that cannot be read, nobody gets in without a key."""
     return found[0] if found else Access(keys_required=known, keys_made=known)
@@ -149,18 +160,12 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
 
     deployments = read("deployment", _to_deployment)
     replicas = read("replica", lambda d: _to_replica(d, now))
-    tenancy = Tenancy(
-        tenants={t.id: t for t in read("tenant", to_tenant)},
-        keys={k.id: k for k in read("api_key", to_key)},
-        access=_access(read("access", to_access), known=Key("access", ONE) in contents.documents),
-        shares=next(iter(read("shares", to_shares)), Shares()),
-    )
     return ClusterView(
         deployments={d.spec.name: d for d in deployments},
         nodes={n.id: n for n in read("node", lambda d: _to_node(d, now))},
         replicas={r.id: r for r in replicas},
         departed={d.uid: d for d in read("departed", DEPARTED.value)},
-        tenancy=tenancy,
+        tenancy=_tenancy(read, is_known=Key("access", ONE) in contents.documents),
         adapters=registry_of(read, broken),
         shadows=Shadows({s.spec.name: s for s in read(SHADOW, SHADOWS.value)}),
         recordings=Recordings({r.spec.name: r for r in read(RECORDING, RECORDINGS.value)}),

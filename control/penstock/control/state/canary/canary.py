@@ -90,11 +90,12 @@ class Canary:
     routed_at: datetime | None = None  # when every gateway had the share; None: not yet
     promoting: bool = False  # all steps are passed: the candidate takes the target's place
     stable: str = ""  # the other arm: deployment, "name@version", or "revision N"
-    candidate: str = ""  # likewise
+    candidate: str = setting("", "", name="candidate_arm")  # likewise, where the spec says less
     revision: int = 0  # of the target: the candidate, or what the promotion made; 0: none
     candidate_digest: str = ""  # of the revision's template; empty: not of a revision
     passed: tuple[PassedStep, ...] = setting("", (), form=_timed(PassedStep))
     ended_at: datetime | None = None
+    evidence: str = ""  # id of what is kept of it with the template that it judged; empty: nothing
 
     @property
     def is_active(self) -> bool:
