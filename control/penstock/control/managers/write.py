@@ -123,10 +123,11 @@ class Write:
                 return new
             if not self.abort_canary:
                 raise PenstockError("; ".join(map(str, taken)), Code.CANARY_OWNS)
-            for each in taken:
+            left = [each for each in taken if new.canaries.goes_on(each.canary)]
+            for each in left:  # the others ended with the change
                 why = f"{self.who} changed {each.name}"
                 view = aborted(view, each.canary.spec.name, why, cluster.now())
-            return step(view)
+            return step(view) if left else new
 
         return freed
 

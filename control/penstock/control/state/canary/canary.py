@@ -180,6 +180,11 @@ class Canaries:
         )
         return max(of_it, key=lambda each: (each.is_active, each.created_at), default=None)
 
+    def goes_on(self, canary: Canary) -> bool:
+        """Whether this run of it is active here."""
+        known = self.named.get(canary.spec.name)
+        return known is not None and known.uid == canary.uid and known.is_active
+
     def with_new(self, canary: Canary) -> Canaries:
         """With one more; raises `canary-exists` and `conflict`. One that has ended makes room for
         its namesake."""
