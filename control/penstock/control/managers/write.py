@@ -114,7 +114,8 @@ class Write:
         return await cluster.apply_slow(step, self.author(what), self.together)
 
     def _beside_canaries(self, cluster: ClusterStore, step: Step, canary: str = "") -> Step:
-        """The step where no canary that goes on has what it changes, or once those are aborted."""
+        """The step where no canary that goes on has what it changes, or with those aborted by it:
+        what the caller has read is what is changed."""
 
         def freed(view: ClusterView) -> ClusterView:
             new = step(view)
@@ -124,9 +125,11 @@ class Write:
             if not self.abort_canary:
                 raise PenstockError("; ".join(map(str, taken)), Code.CANARY_OWNS)
             for each in taken:
-                why = f"{self.who} changed {each.name}"
-                view = aborted(view, each.canary.spec.name, why, cluster.now())
-            return step(view)
+                name, why = each.canary.spec.name, f"{self.who} changed {each.name}"
+                known = new.canaries.named.get(name)
+                if known and known.uid == each.canary.uid:  # else the change has begun another run
+                    new = aborted(new, name, why, cluster.now())
+            return new
 
         return freed
 
