@@ -114,7 +114,8 @@ class Write:
         return await cluster.apply_slow(step, self.author(what), self.together)
 
     def _beside_canaries(self, cluster: ClusterStore, step: Step, canary: str = "") -> Step:
-        """The step where no canary that goes on has what it changes, or once those are aborted."""
+        """The step where no canary that goes on has what it changes, or with those aborted by it:
+        what the caller has read is what is changed."""
 
         def freed(view: ClusterView) -> ClusterView:
             new = step(view)
@@ -123,11 +124,11 @@ class Write:
                 return new
             if not self.abort_canary:
                 raise PenstockError("; ".join(map(str, taken)), Code.CANARY_OWNS)
-            left = [each for each in taken if new.canaries.goes_on(each.canary)]
-            for each in left:  # the others ended with the change
-                why = f"{self.who} changed {each.name}"
-                view = aborted(view, each.canary.spec.name, why, cluster.now())
-            return step(view) if left else new
+            for each in taken:
+                if new.canaries.goes_on(each.canary):  # else the change has ended it
+                    why = f"{self.who} changed {each.name}"
+                    new = aborted(new, each.canary.spec.name, why, cluster.now())
+            return new
 
         return freed
 
