@@ -11,8 +11,9 @@ import pytest
 from penstock.control.managers.write import Write
 from penstock.control.state.canary.canary import Canary, CanaryState
 from penstock.control.state.canary.spec import CanarySpec, Step, Target
-from penstock.control.state.rollout.deployment import DeploymentName
-from penstock.control.state.rollout.revision import RevisionState
+from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec
+from penstock.control.state.rollout.revision import RevisionState, revision_of
+from penstock.control.state.rollout.update import RolloutSettings, Update
 from tests.fakes.control_values import MINI, spec
 from tests.fakes.simulated_cluster import SimulatedCluster
 from tests.fakes.simulated_machines import SimulatedGateway
@@ -184,3 +185,63 @@ def test_a_promotion_that_is_aborted_takes_its_rollout_back() -> None:
         assert cluster.view.deployments[MINI].spec.template.model == "a"
         assert canary(cluster).state is CanaryState.ABORTED
         assert cluster.ready_models() == ["a", "a", "b", "b"]
+
+
+def judging(model: str) -> DeploymentSpec:
+    return replace(
+        spec(replicas=2, model=model),
+        rollout=RolloutSettings(Update(min_ready_ms=5000, canary="try")),
+    )
+
+
+@contextmanager
+def revising() -> Iterator[SimulatedCluster]:
+    """Mini serves model a, and a canary begins with its new revision, of model b."""
+    with SimulatedCluster(nodes=2, gateways=2) as cluster:
+        cluster.put(judging("a"))
+        cluster.settle()
+        said = CanarySpec("try", Target("mini"), "", STEPS)
+        assert cluster.order(lambda canaries: canaries.create(said, ALICE)).state == "waiting"
+        cluster.put(judging("b"))
+        yield cluster
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_good_revision_serves_a_share_first_and_everybody_at_the_end(restarts: bool) -> None:
+    with revising() as cluster:
+        seen: list[int] = []
+        for second in range(200):
+            if restarts and not canary(cluster).promoting and second % 19 == 11:
+                cluster.restart_head()
+            serve(cluster)
+            seen += shares(cluster.gateways["g0"])
+            if canary(cluster).state is CanaryState.PROMOTED:
+                break
+        assert canary(cluster).state is CanaryState.PROMOTED, canary(cluster).why
+        assert list(dict.fromkeys(seen)) == [0, 50, 500, 1000]
+        cluster.settle()
+        mini = cluster.view.deployments[MINI]
+        assert (mini.revision.number, mini.revision.state) == (2, RevisionState.SERVED)
+        assert cluster.ready_models() == ["b", "b"]
+        assert not shares(cluster.gateways["g0"])
+
+
+def test_a_bad_revision_fails_by_its_canary_and_the_next_one_begins_another_run() -> None:
+    with revising() as cluster:
+        one = cluster.gateways["g0"]
+        while shares(one) != [50]:
+            serve(cluster)
+        first = canary(cluster).uid
+        serve(cluster, fails=0.5)
+        until(cluster, CanaryState.ROLLED_BACK)
+        cluster.step()
+        assert not shares(one)
+        cluster.settle()
+        bad = revision_of(cluster.view.deployments[MINI].revisions, 2)
+        assert bad.state is RevisionState.FAILED
+        assert bad.cause.startswith("canary try rolled back: errors worse: ")
+        assert cluster.ready_models() == ["a", "a"]
+        cluster.put(judging("c"))
+        assert (canary(cluster).state, canary(cluster).step) == (CanaryState.RUNNING, 1)
+        assert canary(cluster).uid != first
+        until(cluster, CanaryState.PROMOTED, seconds=200)

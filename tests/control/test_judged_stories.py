@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.control.managers.write import Write
 from penstock.control.state.canary.canary import CanaryState
+from penstock.control.state.canary.spec import CanarySpec, Step, Target
 from penstock.control.state.fleet.replica import NodeId, ReplicaState
 from penstock.control.state.rollout.deployment import DeploymentSpec
 from penstock.control.state.rollout.revision import RevisionState
@@ -17,6 +19,8 @@ from tests.control.test_cluster_histories import at_step, judged, rolled_back
 from tests.fakes.control_values import MINI, spec
 from tests.fakes.simulated_cluster import SimulatedCluster
 from tests.fakes.simulated_machines import BROKEN, FLAKY
+
+STEPS = (Step(50, 100, 10), Step(500, 100, 5), Step(1000, 100, 5))
 
 
 def of(model: str, replicas: int = 3) -> DeploymentSpec:
@@ -77,6 +81,46 @@ def test_one_that_does_not_get_on_is_rolled_back_with_its_canary_and_takes_nothi
         assert over.why.startswith("revision 2 failed: ")
         assert cluster.view.deployments[MINI].revision.undoes == 2
         assert cluster.ready_models() == ["a"] * 3
+
+
+def serve(cluster: SimulatedCluster, fails: float = 0) -> None:
+    """A second of clients at every gateway."""
+    for gateway in cluster.gateways.values():
+        gateway.book.serves(2000, fails)
+    cluster.step()
+
+
+def test_judged_by_clients_a_good_one_takes_the_others_place_and_leaves_evidence() -> None:
+    with serving_cluster(replicas=3) as (cluster, laws):
+        plan = CanarySpec("mini-revisions", Target("mini"), "", STEPS)
+        cluster.order(lambda canaries: canaries.create(plan, Write("alice")))
+        cluster.put(of("a"))
+        cluster.put(of("b"))
+        for _ in range(200):
+            serve(cluster)
+            laws.check()
+        over = cluster.view.canaries.canary("mini-revisions")
+        assert over.state is CanaryState.PROMOTED, over.why
+        known = cluster.view.deployments[MINI]
+        assert (known.revision.number, known.revision.state) == (2, RevisionState.SERVED)
+        assert cluster.ready_models() == ["b"] * 3
+        (found,) = cluster.view.evidence.of(known.template_digest)
+        assert (found.kind, found.passed, found.revision) == ("canary", True, 2)
+        assert over.evidence == found.id
+
+
+def test_judged_by_clients_a_bad_one_goes_and_its_template_is_known_for_it() -> None:
+    with judging() as (cluster, laws):
+        for _ in range(30):
+            serve(cluster, fails=0.5)
+            laws.check()
+        cluster.restart_head()
+        cluster.settle()
+        bad = cluster.view.deployments[MINI].revisions[-2]
+        assert bad.cause.startswith("canary mini-revisions rolled back: errors worse")
+        assert cluster.ready_models() == ["a"] * 3
+        (found,) = cluster.view.evidence.of(bad.template_digest)
+        assert (found.kind, found.passed) == ("canary", False)
 
 
 def test_one_that_another_replaces_goes_and_the_next_is_judged() -> None:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.control.managers.canary.judging import Account
+from penstock.control.managers.canary.records import Account
 from penstock.control.state.canary.counts import Counts, StepCounts
 from penstock.control.state.canary.routes import CanaryRoute
 from penstock.control.state.routing.snapshot import Routes

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from penstock.control.managers.canary.canaries import CanaryManager
 from penstock.control.managers.canary.judging import CanaryJudge
+from penstock.control.managers.canary.records import CanaryRecords
 from penstock.control.managers.cluster_store import ClusterStore, Planned
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
@@ -92,7 +93,9 @@ class SimulatedHead:
         self.reports = GatewayReports(self.cluster, GatewaySigns(clock), clock)
         self.canaries = CanaryManager(self.cluster, clock)
         kept = SimulatedReports()
-        self._judge = CanaryJudge(self.cluster, kept, kept, clock)
+        self._judge = CanaryJudge(
+            self.cluster, CanaryRecords(self.cluster, kept, kept, clock), clock
+        )
         self._deployments = DeploymentManager(
             self.cluster,
             AgentPlacement(lambda address: world.dial(address, lambda: self.cluster.stamp)),

@@ -27,6 +27,7 @@ from penstock.control.head_admin import AdminSources, admin_server, admin_tokens
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
 from penstock.control.managers.canary.judging import CanaryJudge
+from penstock.control.managers.canary.records import CanaryRecords
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
@@ -101,10 +102,9 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         health = _health(settings, cluster, clock, dialer, stack)
         usage, spend = await _usage(cluster, timed, clock, stack)
         events = EventManager(cluster, timed, clock, metrics)
-        reports = GatewayReports(cluster, signs, clock, traffic)
         tokens, nodes = await _nodes(settings, cluster, health, adapters, clock)
-        services = (RoutesService(routes, reports, usage), nodes)
-        rpc_address = await _serve_rpc(settings, security, services, stack)
+        service = RoutesService(routes, GatewayReports(cluster, signs, clock, traffic), usage)
+        rpc_address = await _serve_rpc(settings, security, (service, nodes), stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
@@ -126,8 +126,15 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
             shadows,
             events,
             engines,
-            CanaryJudge(cluster, adapters.manager, shadows.comparer, clock),
+            _canaries(cluster, adapters, shadows, clock),
         )
+
+
+def _canaries(
+    cluster: ClusterStore, adapters: HeadAdapters, shadows: HeadShadows, clock: SystemClock
+) -> CanaryJudge:
+    records = CanaryRecords(cluster, adapters.manager, shadows.comparer, clock)
+    return CanaryJudge(cluster, records, clock)
 
 
 def _asked(

@@ -120,10 +120,10 @@ def test_what_somebody_else_has_set_is_overwritten_by_force(
     asked_head.run("apply", "-f", str(file))
     asked_head.run("set", "chat", "max_queued=4")
     told = asked_head.run("diff", "-f", str(file))
-    assert "max_queued 4 -> 3 (somebody else has set it: by force alone)" in told.stdout
+    assert "max_queued 4 -> 3 (admin has set it: by force alone)" in told.stdout
     told = asked_head.run("apply", "-f", str(file))
     assert told.exit_code == 1
-    assert f"{file}:7: max_queued: somebody else has set it to 4, here it is 3" in told.stderr
+    assert f"{file}:7: max_queued: admin has set it to 4, here it is 3" in told.stderr
     assert asked_head.run("apply", "-f", str(file), "--force").exit_code == 0
     assert asked_head.run("diff", "-f", str(file)).exit_code == 0
 
@@ -190,7 +190,7 @@ def test_the_file_of_the_docs_is_taken_whole(asked_head: AskedHead, file: Path) 
     assert told.exit_code == 0, told.stderr
     assert not asked_head.admin.cluster.view().adapters.versions
     told = asked_head.run("apply", "-f", str(file))
-    assert told.stdout.splitlines()[-1] == "5 created, 0 changed, 0 deleted, 1 the same"
+    assert told.stdout.splitlines()[-1] == "6 created, 0 changed, 0 deleted, 1 the same"
     aliases = asked_head.admin.cluster.view().adapters.aliases
     assert str(aliases["chat:pirate"].target) == "pirate@1"
     exported = asked_head.run("export").stdout

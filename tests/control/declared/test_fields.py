@@ -10,6 +10,7 @@ from penstock.control.declared.fields import (
     PAIRS,
     check,
     flat,
+    grouped,
     inner,
     leaves,
     nested,
@@ -17,6 +18,7 @@ from penstock.control.declared.fields import (
     setting,
 )
 from penstock.control.errors import InvalidInput, InvalidSpec
+from penstock.control.state.canary.spec import CanarySpec
 from penstock.control.state.recording.spec import RecordingSpec
 from penstock.control.state.rollout.deployment import DeploymentSpec
 from penstock.control.state.shadow.spec import ShadowSpec
@@ -68,12 +70,29 @@ def test_a_field_has_its_name_default_and_text_from_its_declaration() -> None:
     assert (budget.declared.description, budget.declared.role) == ("dollars, in full", "operator")
 
 
-@pytest.mark.parametrize("spec", [DeploymentSpec, TenantSpec, ApiKey, ShadowSpec, RecordingSpec])
+@pytest.mark.parametrize(
+    "spec", [DeploymentSpec, TenantSpec, ApiKey, ShadowSpec, CanarySpec, RecordingSpec]
+)
 def test_a_field_whose_name_has_a_unit_is_declared_in_it(spec: type) -> None:
     units = {"ms": "milliseconds", "usd": "US dollars", "permille": "thousandths", "mib": "MiB"}
     for leaf in leaves(spec):
         named = [unit for word, unit in units.items() if word in leaf.name.split("_")]
         assert [leaf.declared.unit for _ in named] == named, leaf.name
+
+
+def test_dots_in_names_are_objects_however_deep() -> None:
+    said = {"name": "a", "guards.errors.ratio": 2, "guards.errors.margin": 1, "guards.first": 3}
+    deep = {"name": "a", "guards": {"errors": {"ratio": 2, "margin": 1}, "first": 3}}
+    assert grouped(said) == deep
+    assert grouped({"labels": {"a.b": "c"}}) == {"labels": {"a.b": "c"}}
+
+
+@pytest.mark.parametrize(
+    "said", [{"a": 1, "a.b": 2}, {"a.b": 1, "a.b.c": 2}, {"a.b.c": 1, "a.b": 2}]
+)
+def test_what_is_given_whole_and_in_parts_is_refused(said: dict[str, int]) -> None:
+    with pytest.raises(InvalidInput, match="a is given whole, and in parts"):
+        grouped(said)
 
 
 @pytest.mark.parametrize("pairs", [-1, 10])

@@ -10,6 +10,8 @@ import pytest
 from penstock.control.errors import StoreUnavailable
 from penstock.control.managers.routing.traffic import Totals
 from penstock.control.metrics.head import HeadFacts, HeadMetrics
+from penstock.control.state.canary.canary import Canaries, CanaryState, Counted
+from penstock.control.state.canary.counts import Counts, Reading
 from penstock.control.state.cluster import (
     ClusterView,
     DeploymentCounts,
@@ -24,6 +26,7 @@ from penstock.control.state.rollout.deployment import after_failure, changed, pa
 from penstock.control.state.rollout.revision import Cause
 from penstock.control.store.store import Author, Change, Key
 from penstock.control.store.timed import TimedStore
+from tests.fakes.canary_values import CANARY_UID, arm, canary
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import MINI, NOON, deployment, in_service, node, replica, spec
@@ -157,3 +160,25 @@ def test_rollouts_are_counted_by_what_came_of_them_and_the_present_one_is_shown(
     assert [name for name in found if "deployment_rollout" in name] == [state]
     stopped = ClusterView().with_deployment(paused(later, NOON))
     assert 'state="paused"' in metrics_of(stopped).page().decode()
+
+
+def test_each_canary_tells_where_it_stands_and_what_was_counted_of_its_arms() -> None:
+    held = canary(state=CanaryState.HELD, weighted=True)
+    canaries = Canaries({"try": held}).having_counted(Counted(CANARY_UID, 1, reading()))
+    page = metrics_of(replace(busy(), canaries=canaries)).page()
+    found = samples(page)
+    for name, value in {
+        'penstock_head_canary_step{canary="try"}': 1,
+        'penstock_head_canary_permille{canary="try"}': 100,
+        'penstock_head_canary_state{canary="try",state="held"}': 1,
+        'penstock_head_canary_state{canary="try",state="running"}': 0,
+        'penstock_head_canary_sessions{arm="stable",canary="try"}': 90,
+        'penstock_head_canary_sessions{arm="candidate",canary="try"}': 10,
+        'penstock_head_canary_bad_sessions{arm="candidate",canary="try"}': 3,
+    }.items():
+        assert found[name] == value, name
+    assert complaints(page) == ""
+
+
+def reading() -> tuple[Reading, ...]:
+    return (Reading("gw-1", "i1", NOON, Counts(arm(90), arm(10, bad=3))),)

@@ -57,8 +57,20 @@ MENDS = (
     _mend(
         "pings alone never take the last replica out of the routes",
         "state/fleet/serving.py",
-        "[r for r in ready if r.evidence in SOUND] or ready",
-        "[r for r in ready if r.evidence in SOUND]",
+        "r.evidence in SOUND or is_judged(deployment, r) not in sound",
+        "r.evidence in SOUND",
+    ),
+    _mend(
+        "no old replica leaves while a canary judges a revision",
+        "state/rollout/arms.py",
+        "of_it=False), stable, deployment.spec.replicas)",
+        "of_it=False), stable, deployment.spec.replicas - judged.wanted)",
+    ),
+    _mend(
+        "what a canary has found worse is in no route from that moment on",
+        "state/rollout/placing.py",
+        "return with_all_draining(view, deployment, judged.template_digest, why, now)",
+        "return view",
     ),
     _mend(
         "a head that reaches nobody replaces nothing",

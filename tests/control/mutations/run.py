@@ -20,7 +20,11 @@ from tests.control.mutations.mends import MENDS, Mend
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = "control/penstock/control"
-HISTORIES = ["tests/control/test_cluster_histories.py", "tests/control/test_cluster_stories.py"]
+HISTORIES = [
+    "tests/control/test_cluster_histories.py",
+    "tests/control/test_cluster_stories.py",
+    "tests/control/test_judged_stories.py",
+]
 OVERLAY = "tests.control.mutations.overlay"
 PROFILE = "mutations"
 

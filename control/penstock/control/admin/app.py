@@ -25,6 +25,7 @@ from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
 from penstock.control.admin.rollout.deployments_api import DeploymentsApi
 from penstock.control.admin.rollout.engines_api import EnginesApi
+from penstock.control.admin.rollout.evidence_api import RevisionEvidenceApi, deployment_policy_api
 from penstock.control.admin.rollout.revisions_api import RevisionsApi
 from penstock.control.admin.rollout.trial_api import trial_api
 from penstock.control.admin.routing.quarantine_api import quarantine_api
@@ -41,6 +42,7 @@ from penstock.control.managers.adapters.aliases import AliasManager
 from penstock.control.managers.canary.canaries import CanaryManager
 from penstock.control.managers.fleet.replica_logs import ReplicaLogs
 from penstock.control.managers.recording.recordings import RecordingManager
+from penstock.control.managers.rollout.evidence import EvidenceManager
 from penstock.control.managers.rollout.fits import Fits
 from penstock.control.managers.rollout.trials import TrialManager
 from penstock.control.managers.routing.quarantine import Quarantine
@@ -75,12 +77,15 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
     fits = Fits(services.nodes)
     deployments = DeploymentsApi(cluster, clock, services.traffic, services.spend.today, fits)
     aliases = AliasManager(cluster, services.routes, clock)
+    evidence = EvidenceManager(cluster, services.adapters)
     tenants = TenantManager(cluster, clock)
     shadows = ShadowManager(cluster, clock)
     recordings = RecordingManager(cluster, clock)
     return [
         deployments.router(),
         RevisionsApi(deployments).router(),
+        RevisionEvidenceApi(evidence).router(),
+        deployment_policy_api(evidence),
         EnginesApi(services.engines, cluster, services.base_url).router(),
         spend_api(cluster, store, clock),
         trial_api(TrialManager(cluster, services.replicas)),

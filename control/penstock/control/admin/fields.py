@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, StrictStr
@@ -15,6 +16,14 @@ def _printable(text: str) -> str:
     return text
 
 
+def _encodes(report: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(report, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("only text that UTF-8 can say: no half of a surrogate pair") from None
+    return report
+
+
 def one_of(*values: str, **more: Any) -> Any:
     """A field that the documents tell the values of; older clients take new ones for text."""
     return Field(json_schema_extra={"enum": [str(value) for value in values]}, **more)
@@ -22,4 +31,5 @@ def one_of(*values: str, **more: Any) -> Any:
 
 Printable = Annotated[StrictStr, AfterValidator(_printable)]
 Text = Annotated[Printable, Field(max_length=4096)]
+Report = Annotated[dict[str, Any], AfterValidator(_encodes)]
 Count = Annotated[StrictInt, Field(ge=0, le=MAX_COUNT)]

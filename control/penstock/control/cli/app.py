@@ -18,7 +18,7 @@ from penstock.control.cli.rollout.deployments import change_settings, delete, de
 from penstock.control.cli.rollout.describing import describe
 from penstock.control.cli.rollout.engines import engines, run
 from penstock.control.cli.rollout.fitting import fit
-from penstock.control.cli.rollout.rollouts import rollout
+from penstock.control.cli.rollout.judging import rollout
 from penstock.control.cli.rollout.trying import spend, try_out
 from penstock.control.cli.root import without_verbs
 from penstock.control.cli.routing.programs import program

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.control import spec_files
-from penstock.control.admin.apply.models import PlanModel, StepModel
+from penstock.control.admin.apply.models import OverwrittenModel, PlanModel, StepModel
 from penstock.control.admin.apply.schema import schema as schema_of
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
@@ -22,7 +22,6 @@ from penstock.control.state.fleet.memory import FitVerdict
 
 GIB = 1 << 30
 DIFFERS, FAILED = 1, 2  # as `diff` and kubectl have them
-OTHERS_FIELD = "somebody else has set it: by force alone"
 
 SetName = Annotated[
     str, typer.Option(help="Of the files that are applied together: what it made, --prune deletes.")
@@ -122,11 +121,9 @@ def lines_of(plan: PlanModel) -> Iterator[str]:
 
 
 def _details(step: StepModel, plan: PlanModel) -> str:
-    others = {each.field for each in step.overwrites}
-    theirs = f" ({'somebody else had set it' if plan.applied else OTHERS_FIELD})"
+    theirs = {each.field: _theirs(each, plan) for each in step.overwrites}
     fields = [
-        f"{each.field} {_shown(each.before)} -> {_shown(each.after)}"
-        + (theirs if each.field in others else "")
+        f"{each.field} {_shown(each.before)} -> {_shown(each.after)}{theirs.get(each.field, '')}"
         for each in step.fields
         if step.action is Action.CHANGE
     ]
@@ -134,6 +131,11 @@ def _details(step: StepModel, plan: PlanModel) -> str:
     forced = [f"by force alone: {refused}"] if refused else []
     effects = [*_effects(step), *_memory(step), *forced]
     return (": " if fields else "") + ", ".join(fields) + "".join(f"\n  {each}" for each in effects)
+
+
+def _theirs(change: OverwrittenModel, plan: PlanModel) -> str:
+    who = change.by or "somebody else"
+    return f" ({who} had set it)" if plan.applied else f" ({who} has set it: by force alone)"
 
 
 def _effects(step: StepModel) -> Iterator[str]:

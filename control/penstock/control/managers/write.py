@@ -24,13 +24,14 @@ from penstock.control.state.cluster import ClusterView, Gateway
 from penstock.control.state.fleet.replica import Node
 from penstock.control.state.recording.recordings import Recording
 from penstock.control.state.rollout.deployment import Deployment
+from penstock.control.state.rollout.kept_evidence import DeploymentPolicy, TemplateEvidence
 from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.suspects import Suspect
 from penstock.control.state.shadow.shadows import Shadow
 from penstock.control.state.tenancy.tenants import Access, ApiKey, Tenant
 from penstock.control.state.tenancy.tokens import Role, Token
 from penstock.control.store.adapters.documents import from_alias, from_policy, from_version
-from penstock.control.store.documents import RECORDINGS, SHADOWS, from_canary
+from penstock.control.store.documents import POLICIES, RECORDINGS, SHADOWS, from_canary
 from penstock.control.store.store import Author, Change, Document
 
 _DIGITS: Final = 32
@@ -46,9 +47,11 @@ _SAYS: Final[Mapping[type, Callable[[Any], Document]]] = {
     Node: lambda node: {"id": node.id, "draining": node.draining},
     PromotionPolicy: from_policy,
     Recording: RECORDINGS.document,
+    DeploymentPolicy: POLICIES.document,
     Shadow: SHADOWS.document,
     StoredEvidence: lambda told: {"id": told.id},
     Suspect: lambda it: {"it": it.fingerprint.hex(), "deaths": len(it.deaths), "to": it.until_ms},
+    TemplateEvidence: lambda told: {"id": told.id},
     Token: lambda token: {"id": token.id, "revoked_at": token.revoked_at},
 }
 
@@ -111,7 +114,8 @@ class Write:
         return await cluster.apply_slow(step, self.author(what), self.together)
 
     def _beside_canaries(self, cluster: ClusterStore, step: Step, canary: str = "") -> Step:
-        """The step where no canary that goes on has what it changes, or once those are aborted."""
+        """The step where no canary that goes on has what it changes, or with those aborted by it:
+        what the caller has read is what is changed."""
 
         def freed(view: ClusterView) -> ClusterView:
             new = step(view)
@@ -121,9 +125,10 @@ class Write:
             if not self.abort_canary:
                 raise PenstockError("; ".join(map(str, taken)), Code.CANARY_OWNS)
             for each in taken:
-                why = f"{self.who} changed {each.name}"
-                view = aborted(view, each.canary.spec.name, why, cluster.now())
-            return step(view)
+                if new.canaries.goes_on(each.canary):  # else the change has ended it
+                    why = f"{self.who} changed {each.name}"
+                    new = aborted(new, each.canary.spec.name, why, cluster.now())
+            return new
 
         return freed
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.control.admin.rollout.evidence_models import (
+    DeploymentPolicyModel,
+    NewRevisionEvidenceModel,
+    RevisionEvidenceModel,
+)
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.revision_models import RevisionModel, SettingsChangeModel
 from penstock.control.outside.admin_transport import AdminTransport, over_canaries, quote
@@ -60,9 +65,34 @@ class RolloutClient(AdminTransport):
         """Goes on with a rollout that was paused, or has failed."""
         return await self._changed(name, "resume", reason, abort_canary)
 
+    async def revision_evidence(self, name: str, number: int) -> list[RevisionEvidenceModel]:
+        """What was found of a revision's template, newest first."""
+        reply = await self.call("GET", _evidence(name, number))
+        return self.read(reply, list[RevisionEvidenceModel])
+
+    async def put_revision_evidence(
+        self, name: str, number: int, found: NewRevisionEvidenceModel
+    ) -> RevisionEvidenceModel:
+        """Keeps what was found of it."""
+        reply = await self.call("PUT", _evidence(name, number), json=found.model_dump(mode="json"))
+        return self.read(reply, RevisionEvidenceModel)
+
+    async def deployment_policy(self) -> DeploymentPolicyModel:
+        """What has to be found before clients have a template."""
+        return self.read(await self.call("GET", "/deployment-policy"), DeploymentPolicyModel)
+
+    async def set_deployment_policy(self, policy: DeploymentPolicyModel) -> DeploymentPolicyModel:
+        """Asks for something else from now on."""
+        reply = await self.call("PUT", "/deployment-policy", json=policy.model_dump())
+        return self.read(reply, DeploymentPolicyModel)
+
     async def _changed(
         self, name: str, verb: str, reason: str, abort_canary: bool, **more: Any
     ) -> DeploymentModel:
         path, params = f"/deployments/{quote(name)}/{verb}", over_canaries(abort=abort_canary)
         reply = await self.call("POST", path, params=params, headers=reason_header(reason), **more)
         return self.read(reply, DeploymentModel)
+
+
+def _evidence(name: str, number: int) -> str:
+    return f"/deployments/{quote(name)}/revisions/{number}/evidence"

@@ -42,6 +42,13 @@ class FieldChange:
     after: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Overwritten(FieldChange):
+    """One that somebody else has set since."""
+
+    by: str  # who; empty: nobody knows
+
+
 def applied_key(set_name: str, kind: str, name: str) -> str:
     """Names one set's record of one object."""
     return f"{set_name}/{kind}/{name}"

@@ -17,6 +17,7 @@ from penstock.control.state.applied import (
     Applied,
     FieldChange,
     Fields,
+    Overwritten,
     applied_key,
     differences,
     merged,
@@ -63,6 +64,9 @@ class Kind(Protocol):
     def intended(self, view: ClusterView, name: str) -> Fields:
         """Its fields as they were asked for last, whoever asked."""
 
+    def set_by(self, view: ClusterView, name: str, field_name: str) -> str:
+        """Who had that field become what was asked for last; empty: nobody knows."""
+
     def beside(self, standing: Fields, said: Fields) -> Fields:
         """Of the fields that stand, those that may stay where these are said."""
 
@@ -102,7 +106,7 @@ class Step:
     name: str
     action: Action
     fields: tuple[FieldChange, ...] = ()
-    overwrites: tuple[FieldChange, ...] = ()  # of these: what somebody else has set since
+    overwrites: tuple[Overwritten, ...] = ()  # of these: what somebody else has set since
     refused: str = ""  # why it is made by force alone
 
 
@@ -165,8 +169,8 @@ def refusals(plan: Plan) -> list[Fault]:
             found.append(Fault(step.document, (), step.refused))
         for each in step.overwrites:
             text = (
-                f"somebody else has set it to {each.before!r}, here it is {each.after!r}: "
-                "take that over here, or force this"
+                f"{each.by or 'somebody else'} has set it to {each.before!r}, here it is"
+                f" {each.after!r}: take that over here, or force this"
             )
             found.append(Fault(step.document, tuple(each.field.split(".", 1)), text))
     return found
@@ -223,7 +227,11 @@ def _step(
     action = Action.CHANGE if changes else Action.SAME
     intended = kind.intended(view, said.name) if changes else {}
     others = set_by_others(changes, intended, last, kind.defaults, said.fields)
-    return Step(said.index, said.kind, said.name, action, changes, others)
+    theirs = tuple(
+        Overwritten(each.field, each.before, each.after, kind.set_by(view, said.name, each.field))
+        for each in others
+    )
+    return Step(said.index, said.kind, said.name, action, changes, theirs)
 
 
 def _prune(work: _Work, said: set[tuple[str, str]], kinds: Kinds, set_name: str) -> None:

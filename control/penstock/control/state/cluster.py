@@ -17,6 +17,7 @@ from penstock.control.state.canary.counts import StepCounts
 from penstock.control.state.fleet.replica import Node, NodeId, Replica, ReplicaId
 from penstock.control.state.recording.recordings import Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, DeploymentName
+from penstock.control.state.rollout.kept_evidence import KeptEvidence
 from penstock.control.state.routing.program_counts import ProgramCounts
 from penstock.control.state.routing.suspects import Suspects
 from penstock.control.state.shadow.shadows import Shadows
@@ -119,6 +120,7 @@ class ClusterView:
     spending: Spending = field(default_factory=Spending)
     shadows: Shadows = field(default_factory=Shadows)
     canaries: Canaries = field(default_factory=Canaries)
+    evidence: KeptEvidence = field(default_factory=KeptEvidence)  # of templates
     recordings: Recordings = field(default_factory=Recordings)
     applied: Mapping[str, Applied] = field(default_factory=dict)  # by their keys
     published: Published = field(default_factory=Published)

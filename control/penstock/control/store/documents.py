@@ -6,10 +6,10 @@ agent calls. What heartbeats refresh each second (free memory, when heard) is no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.control.declared.codec import Codec
 from penstock.control.errors import PenstockError
@@ -27,6 +27,11 @@ from penstock.control.state.fleet.replica import (
 )
 from penstock.control.state.recording.recordings import Recording, Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, numbered
+from penstock.control.state.rollout.kept_evidence import (
+    DeploymentPolicy,
+    KeptEvidence,
+    TemplateEvidence,
+)
 from penstock.control.state.rollout.revision import Revision
 from penstock.control.state.rollout.template import Template
 from penstock.control.state.routing.program import digest_of
@@ -58,9 +63,12 @@ SHADOW = "shadow"
 RECORDING = "recording"
 CANARY = "canary"
 APPLIED = "applied"
+TEMPLATE_EVIDENCE = "template-evidence"
+DEPLOYMENT_POLICY = "deployment-policy"
 TEMPLATES, DEPLOYMENTS = Codec(Template), Codec(Deployment)
 SHADOWS, RECORDINGS = Codec(Shadow), Codec(Recording)
 CANARIES, COUNTED = Codec(Canary), Codec(Counted)
+FOUND, POLICIES = Codec(TemplateEvidence), Codec(DeploymentPolicy)
 NODES, REPLICAS, STATUSES = Codec(NodeFacts), Codec(Replica), Codec(ReplicaStatus)
 DEPARTED, REVISIONS, RECORDS = Codec(Departed), Codec(Revision), Codec(Applied)
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, PenstockError)
@@ -87,9 +95,27 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
         *_kind_changes(RECORDING, old.recordings.named, new.recordings.named, RECORDINGS.document),
         *_kind_changes(CANARY, old.canaries.named, new.canaries.named, from_canary),
         *_kind_changes(CANARY_COUNTS, old.canaries.counted, new.canaries.counted, COUNTED.document),
+        *_evidence_changes(old.evidence, new.evidence),
         *_kind_changes(APPLIED, old.applied, new.applied, RECORDS.document),
         *_kind_changes(PROGRAM, old.programs, new.programs, lambda text: {"text": text}),
     ]
+
+
+def _evidence_changes(old: KeptEvidence, new: KeptEvidence) -> Iterator[Change]:
+    yield from _kind_changes(TEMPLATE_EVIDENCE, old.told, new.told, FOUND.document)
+    policies = ({ONE: old.policy}, {ONE: new.policy})
+    yield from _kind_changes(DEPLOYMENT_POLICY, *policies, POLICIES.document)
+
+
+def _tenancy(
+    read: Callable[[str, Callable[[Document], Any]], list[Any]], *, is_known: bool
+) -> Tenancy:
+    return Tenancy(
+        tenants={t.id: t for t in read("tenant", to_tenant)},
+        keys={k.id: k for k in read("api_key", to_key)},
+        access=_access(read("access", to_access), known=is_known),
+        shares=next(iter(read("shares", to_shares)), Shares()),
+    )
 
 
 def _access(found: list[Access], *, known: bool) -> Access:
@@ -134,28 +160,32 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
 
     deployments = read("deployment", _to_deployment)
     replicas = read("replica", lambda d: _to_replica(d, now))
-    tenancy = Tenancy(
-        tenants={t.id: t for t in read("tenant", to_tenant)},
-        keys={k.id: k for k in read("api_key", to_key)},
-        access=_access(read("access", to_access), known=Key("access", ONE) in contents.documents),
-        shares=next(iter(read("shares", to_shares)), Shares()),
-    )
     return ClusterView(
         deployments={d.spec.name: d for d in deployments},
         nodes={n.id: n for n in read("node", lambda d: _to_node(d, now))},
         replicas={r.id: r for r in replicas},
         departed={d.uid: d for d in read("departed", DEPARTED.value)},
-        tenancy=tenancy,
+        tenancy=_tenancy(read, is_known=Key("access", ONE) in contents.documents),
         adapters=registry_of(read, broken),
         shadows=Shadows({s.spec.name: s for s in read(SHADOW, SHADOWS.value)}),
         recordings=Recordings({r.spec.name: r for r in read(RECORDING, RECORDINGS.value)}),
         canaries=canaries_of(
             read(CANARY, lambda d: _to_canary(d, now)), read(CANARY_COUNTS, COUNTED.value)
         ),
+        evidence=_kept_evidence(read, broken),
         applied={each.key: each for each in read(APPLIED, RECORDS.value)},
         programs={digest_of(text): text for text in read(PROGRAM, lambda d: str(d["text"]))},
         unreadable=tuple(unreadable),
     )
+
+
+def _kept_evidence(
+    read: Callable[[str, Callable[[Document], Any]], list[Any]], broken: Collection[Key]
+) -> KeptEvidence:
+    told = {each.id: each for each in read(TEMPLATE_EVIDENCE, FOUND.value)}
+    policies = read(DEPLOYMENT_POLICY, POLICIES.value)
+    unread = any(key.kind == TEMPLATE_EVIDENCE for key in broken)
+    return KeptEvidence(told, policies[0] if policies else DeploymentPolicy(), not unread)
 
 
 def _kind_changes(

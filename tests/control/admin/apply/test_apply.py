@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from penstock.control.state.rollout.deployment import DeploymentName, after_failure
-from penstock.control.state.rollout.revision import Cause
+from penstock.control.state.rollout.promoting import with_template_of
+from penstock.control.state.rollout.revision import Cause, Origin
 from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
 from tests.fakes.control_values import NOON, in_service
@@ -156,16 +157,35 @@ async def test_what_somebody_else_has_set_since_is_named_and_overwritten_by_forc
     await plan_of(admin, document)
     await admin.client.patch("/admin/v1/deployments/mini/settings", json={"max_queued": 9})
     (step,) = (await plan_of(admin, document, dry_run=True))["steps"]
-    assert step["overwrites"] == [{"field": "max_queued", "before": 9, "after": 7}]
+    overwritten = {"field": "max_queued", "before": 9, "after": 7, "by": "admin"}
+    assert step["overwrites"] == [overwritten]
     reply = await applied(admin, document)
     assert reply.status_code == 409
-    assert_faults(reply, (0, ["max_queued"], "somebody else has set it to 9, here it is 7"))
+    assert_faults(reply, (0, ["max_queued"], "admin has set it to 9, here it is 7"))
     assert (await plan_of(admin, document, force=True))["changed"] == 1
     assert (await plan_of(admin, document))["same"] == 1
     # Taken over in the file it is its own again.
     await admin.client.patch("/admin/v1/deployments/mini/settings", json={"max_queued": 9})
     assert (await plan_of(admin, {**document, "max_queued": 9}))["same"] == 1
     assert (await plan_of(admin, {**document, "max_queued": 10}))["changed"] == 1
+
+
+async def test_a_document_that_a_canarys_promotion_made_stale_is_named_with_it(
+    admin: Admin,
+) -> None:
+    document = {**MINI, "engine_args": {"ttft_ms": "5"}}
+    next_one = {**MINI, "name": "next", "engine_args": {"ttft_ms": "7"}}
+    await plan_of(admin, document)
+    await plan_of(admin, next_one, set_name="next")
+    now, why = admin.clock.now(), Origin("canary chat-next", "promotes next")
+    view = with_template_of(admin.cluster.view(), "mini", "next", why, now)
+    admin.cluster.replace(view)
+    (step,) = (await plan_of(admin, document, dry_run=True))["steps"]
+    (theirs,) = step["overwrites"]
+    assert (theirs["field"], theirs["by"]) == ("engine_args.ttft_ms", "canary chat-next")
+    reply = await applied(admin, document)
+    assert_faults(reply, (0, ["engine_args", "ttft_ms"], "canary chat-next has set it to '7'"))
+    assert (await plan_of(admin, next_one | {"name": "mini"}))["same"] == 1
 
 
 async def test_what_was_there_before_is_somebody_elses_where_it_is_not_at_its_default(

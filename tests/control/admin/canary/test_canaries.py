@@ -15,6 +15,7 @@ from penstock.control.state.shadow.shadows import Compared
 from penstock.control.state.tenancy.tokens import Role
 from tests.control.admin.adapters.test_adapters import PIRATE
 from tests.control.admin.app_harness import Admin, assert_problem, running_admin
+from tests.fakes.control_values import in_service
 
 API = "/admin/v1"
 CANARIES = f"{API}/canaries"
@@ -234,3 +235,38 @@ async def test_nothing_is_aborted_for_a_change_that_is_refused_all_the_same(admi
     reply = await admin.client.put(f"{API}/deployments/chat", json=wrong, params=ABORT)
     assert reply.status_code == 422
     assert (await shown(admin))["state"] == "running"
+
+
+async def judged(admin: Admin) -> None:
+    """A second revision, which a canary judges: the first one serves."""
+    await start(admin, candidate="", name="careful")
+    chat = {**SPEC, "update": {"canary": "careful"}}
+    await ask(admin, "PUT", "/deployments/chat", chat)
+    await admin.cluster.observe(
+        lambda view: view.with_deployment(in_service(view.deployment("chat"))), "test"
+    )
+    await ask(admin, "PUT", "/deployments/chat", {**chat, "max_adapters": 3})
+    assert (await shown(admin, "careful"))["candidate_arm"] == "revision 2"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/deployments/chat/rollback", None),
+        ("POST", "/deployments/chat/pause", None),
+        ("POST", "/deployments/chat/restart", None),
+        ("PUT", "/deployments/chat", {**SPEC, "max_adapters": 4}),
+        ("PUT", "/deployments/chat", {**SPEC, "max_adapters": 4, "update": {"canary": "careful"}}),
+        ("DELETE", "/deployments/chat", None),
+    ],
+)
+async def test_a_revision_that_is_judged_is_left_to_its_canary(
+    admin: Admin, method: str, path: str, body: Any
+) -> None:
+    await judged(admin)
+    uid = (await shown(admin, "careful"))["uid"]
+    reply = await admin.client.request(method, API + path, json=body)
+    assert_problem(reply, 409, "canary careful's")
+    await ask(admin, method, path, body, **ABORT)
+    now = await shown(admin, "careful")
+    assert now["state"] == "aborted" or now["uid"] != uid

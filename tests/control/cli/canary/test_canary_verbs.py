@@ -17,6 +17,7 @@ from penstock.control.state.canary.counts import ArmCounts, Counts, Reading
 from penstock.control.state.cluster import ClusterView
 from tests.control.cli.conftest import AskedHead
 
+LORA = ("--max-adapters", "2")
 VERBS = ("start", "status", "list", "pause", "resume", "promote", "abort", "delete")
 
 
@@ -170,6 +171,30 @@ def test_who_changes_an_arm_aborts_its_canary_first(head: AskedHead, words: tupl
     refused = head.run(*words)
     assert refused.exit_code == 1
     assert "`penstock canary abort next` first" in refused.stderr
+    assert head.run(*words, "--abort-canary").exit_code == 0
+    assert json.loads(head.run("canary", "list", "--json").stdout)[0]["state"] == "aborted"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("alias", "set", "mini:pirate", "pirate@2"),
+        ("alias", "split", "mini:pirate", "pirate@1=1", "pirate@2=1"),
+        ("alias", "delete", "mini:pirate", "--yes"),
+        ("adapters", "retire", "pirate@2"),
+        ("adapters", "remove", "pirate@2", "--yes"),
+    ],
+)
+def test_who_moves_an_alias_or_its_versions_aborts_its_canary_first(
+    asked_head: AskedHead, words: tuple[str]
+) -> None:
+    head, family = asked_head, ("--base", "mini")
+    head.run("deploy", "mini", "--engine", "simulated", "--model", "penstock-mini", *LORA)
+    for version in ("pirate@1", "pirate@2"):
+        head.run("adapters", "add", version, "penstock-mini/pirate", *family)
+    head.run("alias", "set", "mini:pirate", "pirate@1")
+    assert head.run("canary", "start", "next", "mini:pirate", "pirate@2").exit_code == 0
+    assert "`penstock canary abort next` first" in head.run(*words).stderr
     assert head.run(*words, "--abort-canary").exit_code == 0
     assert json.loads(head.run("canary", "list", "--json").stdout)[0]["state"] == "aborted"
 

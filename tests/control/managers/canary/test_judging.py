@@ -17,6 +17,7 @@ from penstock.adapters.version import VersionState
 from penstock.control.errors import Code, PenstockError, StoreUnavailable, Unavailable
 from penstock.control.managers.canary.canaries import CanaryManager
 from penstock.control.managers.canary.judging import CanaryJudge
+from penstock.control.managers.canary.records import CanaryRecords
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.write import Write
 from penstock.control.state.adapters.registry import AdapterRegistry
@@ -68,7 +69,8 @@ class World:
     def __init__(self) -> None:
         self.clock, self.store, self.kept = ManualClock(), MemoryStore(), Kept()
         self.cluster = ClusterStore(self.store, self.clock)
-        self.judge = CanaryJudge(self.cluster, self.kept, self.kept, self.clock)
+        self.records = CanaryRecords(self.cluster, self.kept, self.kept, self.clock)
+        self.judge = CanaryJudge(self.cluster, self.records, self.clock)
         self.manager = CanaryManager(self.cluster, self.clock)
 
     @property
@@ -104,6 +106,7 @@ class World:
         if self.canary.shared_step:
             await self.told(bad)
         await self.judge.judge()
+        await self.records.keep()
 
     async def goes_to_the_end(self) -> None:
         for _ in range(6):
@@ -267,3 +270,41 @@ async def test_operators_pause_resume_abort_and_forget_one() -> None:
     await world.manager.delete("try", ALICE)
     with pytest.raises(PenstockError, match="no canary 'try'"):
         world.manager.account("try")
+
+
+async def test_an_alias_promoted_before_its_steps_are_passed_moves_without_evidence() -> None:
+    world = World()
+    await world.begins("mini:sea", "a@2")
+    await world.second()
+    await world.manager.promote("try", ALICE)
+    await world.second()
+    assert str(world.view.adapters.alias("mini", "sea").target) == "a@2"
+    assert world.canary.state is CanaryState.PROMOTED
+    assert not world.view.adapters.evidence_of(ref("a@2"))
+
+
+async def test_a_version_that_was_found_worse_keeps_that_as_evidence() -> None:
+    world = World()
+    await world.begins("mini:sea", "a@2")
+    await world.second()
+    await world.second(bad=MANY // 2)
+    assert str(world.view.adapters.alias("mini", "sea").target) == "a@1"
+    ((told),) = world.view.adapters.evidence_of(ref("a@2"))
+    assert (told.evidence.kind, told.evidence.passed) == ("canary", False)
+    await world.second()
+    assert len(world.kept.reports) == 1
+
+
+async def test_an_alias_that_cannot_move_holds_its_promotion_and_says_why() -> None:
+    world = World()
+    await world.begins("mini:sea", "a@2")
+    await world.second()
+
+    def forgets(view: ClusterView) -> ClusterView:
+        alias = view.adapters.alias("mini", "sea")
+        return replace(view, adapters=view.adapters.without_alias(alias))
+
+    await world.cluster.observe(forgets, "a document that cannot be read any more")
+    await world.second()
+    assert (world.canary.state, world.canary.permille) == (CanaryState.HELD, 100)
+    assert world.canary.why == "there is no alias mini:sea any more"

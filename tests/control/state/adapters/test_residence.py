@@ -9,10 +9,12 @@ from penstock.adapters.alias import Alias, Move, Target
 from penstock.adapters.version import VersionState
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.adapters.residence import KeepOrder, orders_of, residence_of
+from penstock.control.state.canary.canary import CanaryState, ended
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import FailedAdapter, ReplicaId, ReplicaState
 from penstock.control.state.rollout.deployment import created
 from tests.adapters.examples import ref, version
+from tests.fakes.canary_values import canary
 from tests.fakes.control_values import NOON, UID, node, replica, spec
 
 TEMPLATE = replace(spec().template, max_adapters=2)
@@ -99,3 +101,12 @@ def test_a_replica_that_no_agent_knows_yet_is_ordered_with_its_adapters_and_not_
     found = view(alias("sea", "a@1")).with_replica(replica("r1", ReplicaState.PENDING))
     assert list(orders_of(found, {})) == ["r2"]
     assert [k.name for k in residence_of(found, MINI, {}).orders[ReplicaId("r1")].kept] == ["a@1"]
+
+
+def test_a_canarys_candidate_is_kept_beside_what_its_alias_names_until_it_has_ended() -> None:
+    found = view(alias("sea", "a@1", preload=1))
+    on = canary("mini:sea", "b@1", stable="a@1")
+    shared = replace(found, canaries=found.canaries.having(on))
+    assert kept(shared) == {"r1": ["a@1"], "r2": ["b@1"]}
+    over = ended(on, CanaryState.ROLLED_BACK, "worse", NOON)
+    assert kept(replace(shared, canaries=shared.canaries.having(over))) == kept(found)

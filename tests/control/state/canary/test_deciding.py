@@ -158,7 +158,7 @@ def test_a_revision_that_fails_by_itself_takes_its_canary_back() -> None:
     )
 
 
-@pytest.mark.parametrize("state", [*ENDED, CanaryState.WAITING])
+@pytest.mark.parametrize("state", [*sorted(ENDED), CanaryState.WAITING])
 def test_what_is_over_or_waits_is_moved_by_nothing(state: CanaryState) -> None:
     over = replace(SHARED, state=state)
     assert after(over, (WORSE,), gone="x", shadow="worse") is over

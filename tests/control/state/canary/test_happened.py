@@ -34,7 +34,9 @@ def test_a_start_names_both_arms_and_who_asked_for_it() -> None:
     assert told(None, waits) == []
     assert [reason for reason, _ in told(waits, by)] == ["CanaryStarted"]
     again = replace(by, uid="c2")
-    assert [reason for reason, _ in told(by, again)] == ["CanaryStarted"]
+    assert [reason for reason, _ in told(by, again)] == ["CanaryAborted", "CanaryStarted"]
+    over = replace(by, state=CanaryState.PROMOTED)
+    assert [reason for reason, _ in told(over, again)] == ["CanaryStarted"]
 
 
 def test_each_step_that_is_passed_is_told_with_its_figures() -> None:

@@ -28,9 +28,11 @@ from penstock.control.state.rollout.failing import CRASH_LOOP
 from penstock.control.state.rollout.placing import applied
 from penstock.control.state.rollout.reconcile import decisions, plan
 from penstock.control.state.rollout.revision import RevisionState
+from penstock.control.state.rollout.roles import with_roles
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.rollout.template import Template
 from penstock.control.state.rollout.update import RolloutSettings, Update
+from penstock.control.state.routing.program_setting import Role, Roles
 from penstock.control.state.routing.snapshot import routes_of
 from tests.fakes.control_values import (
     DEADLINES,
@@ -281,6 +283,16 @@ def test_neither_stands_in_for_the_other() -> None:
     for old in old_ones(serving_deployment()):
         view = view.without_replica(old.id)
     assert prospect_of(view, known).availability is not Availability.SERVING
+
+
+def test_it_takes_no_role_from_those_beside_it() -> None:
+    view = with_candidates(judging(), 1)
+    known = view.deployments[MINI]
+    sharing = replace(known.spec.sharing, roles=Roles(1, 2))
+    view = view.with_deployment(replace(known, spec=replace(known.spec, sharing=sharing)))
+    told = with_roles(view.without_replica(replica("a0").id)).replicas
+    assert sorted(r.role for r in told.values() if r.id != "b0") == ["decode", "prefill"]
+    assert told[candidate(view, "b0").id].role == Role.DECODE
 
 
 def test_what_is_missing_is_told_as_it_stands() -> None:

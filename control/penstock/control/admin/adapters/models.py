@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -20,19 +18,11 @@ from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.promotion import PROMOTED, Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, Digest, VersionState
 from penstock.control.admin.derived import Shown
-from penstock.control.admin.fields import Count, Text, one_of
+from penstock.control.admin.fields import Count, Report, Text, one_of
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.adapters.versions import NewAdapter
 from penstock.control.state.adapters.registry import StoredEvidence
 from penstock.control.state.cluster import ClusterView
-
-
-def _encodes(report: dict[str, Any] | None) -> dict[str, Any] | None:
-    try:
-        json.dumps(report, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ValueError("only text that UTF-8 can say: no half of a surrogate pair") from None
-    return report
 
 
 def _number_as_text(value: object) -> object:
@@ -141,9 +131,7 @@ class NewEvidenceModel(BaseModel):
     family: Text = Field(description="of the models that they were tried on")
     against: Text | None = Field(None, description="name@version that it was compared with")
     dataset: Text = Field("", description="SHA-256 of it")
-    report: Annotated[dict[str, Any] | None, AfterValidator(_encodes)] = Field(
-        None, description="whatever a person should see"
-    )
+    report: Report | None = Field(None, description="whatever a person should see")
 
     def to_evidence(self) -> Evidence:
         """What the rules go by. Raises `InvalidInput`."""

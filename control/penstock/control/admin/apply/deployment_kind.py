@@ -50,6 +50,9 @@ class Deployments(NamedKind):
     def intended(self, view: ClusterView, name: str) -> Fields:
         return _spec_fields(view.deployment(name).intended)
 
+    def set_by(self, view: ClusterView, name: str, field_name: str) -> str:
+        return view.deployment(name).set_by(field_name)
+
     def beside(self, standing: Fields, said: Fields) -> Fields:
         if said.get("engine", standing["engine"]) == standing["engine"]:
             return standing

@@ -115,6 +115,9 @@ class Aliases(NamedKind):
         own = {"target": _target(known.target), "preload": known.preload, "pinned": known.pinned}
         return Standing(known.moves[0].at.isoformat(), own)
 
+    def set_by(self, view: ClusterView, name: str, field_name: str) -> str:
+        return view.adapters.aliases[name].moves[-1].by if field_name == "target" else ""
+
     def put(self, view: ClusterView, name: str, fields: Fields) -> ClusterView:
         deployment, _, alias = name.partition(":")
         known = view.adapters.aliases.get(name)

@@ -41,6 +41,12 @@ class FieldChangeModel(Shown):
     after: Any = Field(description="null: takes its default")
 
 
+class OverwrittenModel(FieldChangeModel):
+    """One that somebody else has set since."""
+
+    by: str = Field(description="who, also `canary NAME`; empty: nobody knows")
+
+
 class EffectModel(Shown):
     """What becomes of a deployment's replicas."""
 
@@ -60,7 +66,7 @@ class StepModel(Shown):
     name: str
     action: Action
     fields: list[FieldChangeModel]
-    overwrites: list[FieldChangeModel] = Field(
+    overwrites: list[OverwrittenModel] = Field(
         description="of these, what somebody else has set since: taken by force alone"
     )
     refused: str = Field(description="why it is done by force alone; empty: it is not")

@@ -56,6 +56,9 @@ class NamedKind(ABC):
     def intended(self, view: ClusterView, name: str) -> Fields:
         return self.fields(view, name)
 
+    def set_by(self, view: ClusterView, name: str, field_name: str) -> str:
+        return ""
+
     def beside(self, standing: Fields, said: Fields) -> Fields:
         return standing
 

@@ -50,6 +50,7 @@ from penstock.control.state.rollout.deployment import (
 )
 from penstock.control.state.rollout.engine_args import runs_model_code
 from penstock.control.state.rollout.engines import check_of_people
+from penstock.control.state.rollout.evidence import check_shares
 from penstock.control.state.rollout.lease import Owner
 from penstock.control.state.rollout.placing import specified
 from penstock.control.state.routing.limits import Sharing
@@ -167,7 +168,10 @@ class DeploymentsApi:
             check_ways_end(view, spec)
             check_plan(view, spec)
             check_program_fits(view, known, spec)
-            return specified(view, known, spec, self._clock.now(), write.origin)
+            now = self._clock.now()
+            view = specified(view, known, spec, now, write.origin)
+            check_shares(view, known, name, now)
+            return view
 
         what = f"set {', '.join(sorted(body.model_fields_set)) or 'nothing'} of deployment {name}"
         return await self.change(name, step, write, what)

@@ -29,6 +29,7 @@ from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.canary.revisions import begun, check_plan, with_one_replaced
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
+from penstock.control.state.rollout.evidence import check_shares
 from penstock.control.state.rollout.placing import specified, tried_anew
 from penstock.control.state.rollout.revision import Origin, revision_of, to_undo_to
 from penstock.control.state.rollout.settings_past import settings_at
@@ -110,7 +111,10 @@ class RevisionsApi:
             check_ways_end(view, spec)
             check_plan(view, spec)
             check_program_fits(view, known, spec)
-            return specified(view, known, spec, self._deployments.now(), write.origin)
+            now = self._deployments.now()
+            view = specified(view, known, spec, now, write.origin)
+            check_shares(view, known, name, now)
+            return view
 
         to = f"settings {number}" if number >= 0 else "the settings before"
         return await self._deployments.change(

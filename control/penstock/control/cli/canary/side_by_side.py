@@ -34,7 +34,6 @@ def parts_of(it: CanaryStatusModel) -> list[Part]:
         *([Note(f"shadow {it.shadow}", it.shadow_verdict)] if it.shadow else []),
         listing(f"Arms, in step {it.step}", ("counted", *names), rows),
         listing("Guards", GUARD_COLUMNS, guards),
-        *notes((each.guard, each.missing) for each in it.findings),
         *([listing("Steps", STEP_COLUMNS, passed)] if passed else []),
         *notes((f"{e.step}", "; ".join(e.figures.values())) for e in it.passed),
     ]

@@ -288,9 +288,11 @@ class AdapterManager:
             )
 
     async def _collect_reports(self) -> None:
-        if not self.view.adapters.is_whole:
+        adapters, templates = self.view.adapters, self.view.evidence
+        if not (adapters.is_whole and templates.is_whole):
             return
-        named = frozenset(each.report for each in self.view.adapters.evidence.values())
+        named = frozenset(each.report for each in adapters.evidence.values())
+        named |= {each.report for each in templates.told.values()}
         try:
             await asyncio.to_thread(self._reports.keep_only, named)
         except StoreUnavailable as error:  # what was asked for is done

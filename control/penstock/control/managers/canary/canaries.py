@@ -12,7 +12,12 @@ from penstock.control.managers.write import Write
 from penstock.control.state.canary.canary import Canaries, Canary
 from penstock.control.state.canary.counts import Counts
 from penstock.control.state.canary.deciding import missing
-from penstock.control.state.canary.ending import aborted, moved_on, promotion_begun
+from penstock.control.state.canary.ending import (
+    aborted,
+    check_promoted,
+    moved_on,
+    promotion_begun,
+)
 from penstock.control.state.canary.facts import facts_of
 from penstock.control.state.canary.guards import Finding, findings
 from penstock.control.state.canary.ordering import check_active, paused, promoted, resumed
@@ -85,11 +90,14 @@ class CanaryManager:
 
     async def promote(self, name: str, write: Write) -> Canary:
         """The candidate takes the target's place, whatever is missing; where that failed before,
-        once more. Raises `unknown-canary` and `conflict`."""
+        once more. Raises `unknown-canary` and `conflict`, and `no-evidence` where the policy asks
+        for it and the canary has not passed its steps."""
         now = self._clock.now()
 
         def step(view: ClusterView) -> ClusterView:
-            return promotion_begun(view, promoted(self._known(view, name, write)), now)
+            known = self._known(view, name, write)
+            check_promoted(view, known, now)
+            return promotion_begun(view, promoted(known), now)
 
         return await self._write(step, name, write, f"promote canary {name}")
 

@@ -1,28 +1,20 @@
-"""Judges canaries each second, and carries out what was decided."""
+"""Judges canaries each second."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Final
 
-from penstock.adapters.adapter import AdapterRef
-from penstock.adapters.promotion import Evidence
-from penstock.control.errors import NotFound, PenstockError, StoreUnavailable, Unavailable
+from penstock.control.errors import StoreUnavailable
+from penstock.control.managers.canary.records import CanaryRecords
 from penstock.control.managers.changes import watching
 from penstock.control.managers.cluster_store import ClusterStore
-from penstock.control.state.adapters.registry import StoredEvidence
-from penstock.control.state.canary.canary import Canary, CanaryState, Counted
-from penstock.control.state.canary.ending import alias_moved
+from penstock.control.state.canary.canary import Canary, Counted
 from penstock.control.state.canary.guards import Finding
 from penstock.control.state.canary.judging import findings_of, judged
-from penstock.control.state.canary.record import KIND, record_of
 from penstock.control.state.canary.spec import CanarySpec
 from penstock.control.state.cluster import ClusterView
 from penstock.control.supervision.clock import Clock
@@ -32,39 +24,13 @@ log = logging.getLogger(__name__)
 LOOK_EVERY: Final = timedelta(seconds=1)
 
 
-class Account(Protocol):
-    """All that the comparer says of a shadow."""
-
-    @property
-    def json(self) -> str:
-        """An object."""
-
-
-class Comparisons(Protocol):
-    """Who knows how shadows compare."""
-
-    async def account(self, uid: str, pairs_a_day: float, *, with_texts: bool = False) -> Account:
-        """Raises `unknown-shadow` and `Unavailable`."""
-
-
-class Reports(Protocol):
-    """Where reports of evidence are kept."""
-
-    def kept(self, report: Mapping[str, Any] | None) -> AbstractAsyncContextManager[str]:
-        """Keeps one until the block ends, and while evidence names it; gives its digest. Raises
-        `StoreUnavailable`."""
-
-
 class CanaryJudge:
     """The loop. All that it knows is in the view: a head that starts goes on where the last one
     stopped."""
 
-    def __init__(
-        self, cluster: ClusterStore, reports: Reports, comparisons: Comparisons, clock: Clock
-    ) -> None:
+    def __init__(self, cluster: ClusterStore, records: CanaryRecords, clock: Clock) -> None:
         self._cluster = cluster
-        self._reports = reports
-        self._comparisons = comparisons
+        self._records = records
         self._clock = clock
         self._found: dict[str, tuple[Counted, tuple[Finding, ...]]] = {}  # by uid
         self._opened = asyncio.Event()
@@ -74,8 +40,13 @@ class CanaryJudge:
         self._opened.set()
 
     async def run(self) -> None:
-        """Until cancelled; nothing before `open`."""
+        """Judges, and keeps records, until cancelled; nothing before `open`."""
         await self._opened.wait()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._records.run())
+            tasks.create_task(self._judge())
+
+    async def _judge(self) -> None:
         with watching(self._cluster, lambda view: (view.canaries.shared, view.held)) as changed:
             while True:
                 await changed.wait(LOOK_EVERY if self._cluster.view().canaries.shared else None)
@@ -88,14 +59,9 @@ class CanaryJudge:
         """Takes in what gateways told, and does what follows; nothing while this head holds still.
         Raises `StoreUnavailable`: nothing has happened then."""
         view = self._cluster.view()
-        if view.held:
-            return
         self._found = {uid: it for uid, it in self._found.items() if uid in view.canaries.counted}
-        if any(True for _ in _active(view)):
+        if view.canaries.shared:
             await self._cluster.apply_plan(self._plan)
-        for canary in _active(self._cluster.view()):
-            if canary.promoting and canary.target.alias:
-                await self._move_alias(canary)
 
     def _plan(self, view: ClusterView) -> tuple[ClusterView, str]:
         before = view
@@ -110,50 +76,6 @@ class CanaryJudge:
             known = (counted, findings_of(spec, counted))
             self._found[counted.uid] = known
         return known[1]
-
-    async def _move_alias(self, canary: Canary) -> None:
-        """In one transaction with the evidence. Raises `StoreUnavailable`."""
-        counts = self._cluster.view().canaries.counted_of(canary).counts
-        record = record_of(canary, counts, await self._shadow(canary))
-        async with self._reports.kept(record) as report:
-            await self._cluster.apply_plan(lambda view: self._moved(view, canary, report))
-
-    def _moved(self, view: ClusterView, canary: Canary, report: str) -> tuple[ClusterView, str]:
-        known = view.canaries.named.get(canary.spec.name)
-        if known is None or known.uid != canary.uid or not known.promoting:
-            return view, ""  # aborted meanwhile
-        now = self._clock.now()
-        try:
-            manifest = view.adapters.version(canary.candidate).manifest
-            told = StoredEvidence(
-                f"ev_{secrets.token_hex(8)}",
-                AdapterRef.parse(canary.candidate),
-                Evidence(
-                    manifest.digest,
-                    manifest.family,
-                    KIND,
-                    True,
-                    now,
-                    AdapterRef.parse(known.stable),
-                ),
-                report,
-            )
-            view = alias_moved(view, known, told, now)
-        except PenstockError as error:
-            held = replace(known, state=CanaryState.HELD, why=str(error))
-            view = replace(view, canaries=view.canaries.having(held))
-        return view, f"canary {canary.spec.name} moves {canary.target} to {canary.candidate}"
-
-    async def _shadow(self, canary: Canary) -> Any:
-        """The report of the shadow that it names; None where nobody can tell."""
-        shadow = self._cluster.view().shadows.named.get(canary.spec.shadow)
-        if shadow is None:
-            return None
-        try:
-            return json.loads((await self._comparisons.account(shadow.uid, 0)).json)
-        except (NotFound, Unavailable) as error:
-            log.warning("a canary's evidence lacks its shadow's report: %s", error)
-            return None
 
 
 def _active(view: ClusterView) -> Iterator[Canary]:

@@ -18,6 +18,7 @@ from penstock.control.state.rollout.deployment import (
     created,
 )
 from penstock.control.state.rollout.engines import check_of_people
+from penstock.control.state.rollout.evidence import check_change, check_shares
 from penstock.control.state.rollout.placing import specified
 from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.degrading import check_no_circle
@@ -29,8 +30,9 @@ from penstock.control.state.routing.program_setting import facts_of
 def put_spec(
     view: ClusterView, spec: DeploymentSpec, now: datetime, origin: Origin, *, uid: str = ""
 ) -> ClusterView:
-    """The view with a deployment of this spec. Raises `InvalidSpec`, `adapter-in-use`, and
-    `conflict` where an engine has its name. `uid`: of a new one, where it is known before."""
+    """The view with a deployment of this spec. Raises `InvalidSpec`, `adapter-in-use`,
+    `no-evidence`, and `conflict` where an engine has its name. `uid`: of a new one, where it is
+    known before."""
     view = with_spec(view, spec, now, origin, uid=uid)
     check_beside(view, spec)
     return view
@@ -45,8 +47,13 @@ def with_spec(
     check_program_fits(view, known, spec)
     if known is None:
         new = created(spec, now, uid=uid or secrets.token_hex(16), origin=origin)
-        return view.with_deployment(new)
-    return begun(specified(view, known, spec, now, origin), known, now)
+        view = view.with_deployment(new)
+        check_shares(view, None, spec.name, now)
+        return view
+    view = begun(specified(view, known, spec, now, origin), known, now)
+    check_change(view, known, now)
+    check_shares(view, known, spec.name, now)
+    return view
 
 
 def check_beside(view: ClusterView, spec: DeploymentSpec, ending: Collection[str] = ()) -> None:

@@ -90,11 +90,12 @@ class Canary:
     routed_at: datetime | None = None  # when every gateway had the share; None: not yet
     promoting: bool = False  # all steps are passed: the candidate takes the target's place
     stable: str = ""  # the other arm: deployment, "name@version", or "revision N"
-    candidate: str = ""  # likewise
+    candidate: str = setting("", "", name="candidate_arm")  # likewise, where the spec says less
     revision: int = 0  # of the target: the candidate, or what the promotion made; 0: none
     candidate_digest: str = ""  # of the revision's template; empty: not of a revision
     passed: tuple[PassedStep, ...] = setting("", (), form=_timed(PassedStep))
     ended_at: datetime | None = None
+    evidence: str = ""  # id of what is kept of it with the template that it judged; empty: nothing
 
     @property
     def is_active(self) -> bool:
@@ -178,6 +179,11 @@ class Canaries:
             and each.revision == revision
         )
         return max(of_it, key=lambda each: (each.is_active, each.created_at), default=None)
+
+    def goes_on(self, canary: Canary) -> bool:
+        """Whether this run of it is active here."""
+        known = self.named.get(canary.spec.name)
+        return known is not None and known.uid == canary.uid and known.is_active
 
     def with_new(self, canary: Canary) -> Canaries:
         """With one more; raises `canary-exists` and `conflict`. One that has ended makes room for

@@ -11,9 +11,12 @@ from penstock.adapters.adapter import AdapterRef
 from penstock.adapters.alias import Move, Target
 from penstock.adapters.promotion import NotPromoted, promote
 from penstock.adapters.version import BadMove, VersionState
-from penstock.control.state.adapters.registry import AdapterRegistry, StoredEvidence
+from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.canary.canary import Canary, CanaryState, ended
+from penstock.control.state.canary.record import has_passed, with_finding
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.rollout.evidence import check_live
 from penstock.control.state.rollout.promoting import with_failed_revision, with_template_of
 from penstock.control.state.rollout.revision import Origin
 
@@ -48,21 +51,34 @@ def promotion_begun(view: ClusterView, canary: Canary, now: datetime) -> Cluster
     return replace(view, canaries=view.canaries.having(canary))
 
 
+def check_promoted(view: ClusterView, canary: Canary, now: datetime) -> None:
+    """Raises `no-evidence` where the policy asks for evidence before everybody has a deployment's
+    or a revision's template, and the canary has not passed all its steps."""
+    if canary.target.alias or len(canary.passed) == len(canary.spec.steps):
+        return
+    candidate = view.deployments.get(DeploymentName(canary.candidate))
+    digest = canary.candidate_digest or (candidate.target.template_digest if candidate else "")
+    check_live(view, canary.target.deployment, digest, now)
+
+
 def alias_moved(
-    view: ClusterView, canary: Canary, told: StoredEvidence, now: datetime
+    view: ClusterView, canary: Canary, own: str, report: str, now: datetime
 ) -> ClusterView:
     """The view in which everybody of the alias has the candidate, as one move, and the canary is
-    over; the version is live where the policy lets it be. Raises `unknown-alias` and
-    `unknown-adapter`."""
+    over: with what it found as evidence of this id, where it passed its steps, and the version live
+    where the policy lets it be. Raises `unknown-alias` and `unknown-adapter`."""
     alias = view.adapters.alias(canary.target.deployment, canary.target.alias)
     ref = AdapterRef.parse(canary.candidate)
     move = Move(Target.of(ref), now, _by(canary))
-    adapters = view.adapters.with_alias(alias.moved(move)).with_evidence(told)
+    adapters, over = view.adapters.with_alias(alias.moved(move)), canary
+    if has_passed(canary):
+        adapters = with_finding(adapters, canary, own, report, now)
+        over = replace(canary, evidence=own)
     why = f"{canary.target} is {ref}"
     return replace(
         view,
         adapters=_live(adapters, ref, now),
-        canaries=view.canaries.having(ended(canary, CanaryState.PROMOTED, why, now)),
+        canaries=view.canaries.having(ended(over, CanaryState.PROMOTED, why, now)),
     )
 
 

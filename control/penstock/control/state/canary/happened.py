@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from penstock.control.state.canary.canary import Canary, CanaryState
+from penstock.control.state.canary.canary import Canary, CanaryState, ended
 from penstock.control.state.events import Event, EventKind, Reason
 
 Told = tuple[Reason, str]
@@ -22,9 +22,11 @@ _ENDS = {
 def of_canary(was: Canary | None, now: Canary, at: datetime) -> Iterator[Event]:
     """One that came or went on. Another run of the same name is another one."""
     name = now.spec.name
+    lives = [(was, now)]
     if was and was.uid != now.uid:
-        was = None
-    for reason, text in _life(was, now):
+        over = ended(was, CanaryState.ABORTED, f"{now.candidate or 'another'} is judged now", at)
+        lives = [(was, over), (None, now)] if was.is_active else [(None, now)]
+    for reason, text in (told for each in lives for told in _life(*each)):
         words = f"canary {name} {text}"
         yield Event(EventKind.CANARY, name, reason, words, at, now.target.deployment)
 

@@ -16,6 +16,7 @@ from penstock.control.state.canary.spec import CanarySpec
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.engines import check_of_people
+from penstock.control.state.rollout.evidence import check_share
 from penstock.control.state.rollout.revision import Origin
 
 
@@ -36,6 +37,8 @@ def started(view: ClusterView, spec: CanarySpec, uid: str, now: datetime, origin
             _check_version(view, target, stable, spec.candidate)
         else:
             _check_deployment(view, target, spec.candidate)
+            digest = view.deployment(spec.candidate).target.template_digest
+            check_share(view, str(target.spec.name), digest, now)
     _check_free(view, spec)
     return made
 

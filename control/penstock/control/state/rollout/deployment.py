@@ -169,6 +169,21 @@ class Deployment:
         has_served = self.revision.state is RevisionState.SERVED
         return None if has_served else last_served(self.revisions)
 
+    def set_by(self, name: str) -> str:
+        """Who had a field of the spec become what was asked for last, by its name outside; empty:
+        nobody knows."""
+        root, by = name.partition(".")[0], ""
+        last = self.revision.undoes or self.revision.number
+        asked = [each for each in self.revisions if each.number <= last]
+        if root not in flat(self.spec.template):
+            changes = (c.by for c in reversed(self.settings_past) if {name, root} & c.after.keys())
+            return next(changes, "")
+        for each in reversed(asked):
+            if flat(each.template)[root] != flat(asked[-1].template)[root]:
+                break
+            by = each.by
+        return by
+
     def revision_of(self, digest: str, generation: int) -> Revision | None:
         """What a replica of this template was made of, which the deployment's generation of then
         tells; None: it is not kept."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import LIVE, Replica, ReplicaId
-from penstock.control.state.fleet.serving import serving
+from penstock.control.state.fleet.serving import is_judged, serving
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.routing.program_setting import Role, Roles
 
@@ -31,8 +31,11 @@ def with_roles(view: ClusterView) -> ClusterView:
             continue
         live = [r for r in view.replicas_for(deployment) if r.state in LIVE]
         served = frozenset(r.id for r in serving(view, deployment))
-        for replica_id, role in assigned(roles, live, served).items():
-            view = view.with_replica(replace(view.replicas[replica_id], role=role))
+        # What a canary judges takes no role from those beside it: it is asked on its own.
+        for judged in (False, True):
+            arm = [r for r in live if is_judged(deployment, r) is judged]
+            for replica_id, role in assigned(roles, arm, served).items():
+                view = view.with_replica(replace(view.replicas[replica_id], role=role))
     return view
 
 
