@@ -1,8 +1,8 @@
 // What a gateway counts of canaries' two arms, by session. One for the process; any thread; a short
 // lock for each call, which only requests of canaries pay.
 //
-// Bounded: of each rule the sessions of two generations are remembered; rules beyond the first
-// kMostRules are not counted, which the head takes for a gateway that is silent.
+// Bounded: of each rule the sessions of two generations are remembered, in 8 MiB at most; rules
+// beyond the first kMostRules are not counted, which the head takes for a gateway that is silent.
 #pragma once
 
 #include <array>

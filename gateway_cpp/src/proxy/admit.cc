@@ -80,7 +80,9 @@ base::MaybeError RequestFlow::admit_by_tenant(Exchange& x) {
 base::MaybeError RequestFlow::admit_to_deployment(Exchange& x) {
   const routing::DeploymentRoute& route = *x.at.route.deployment;
   if (const auto no = x.at.account->reserve_budget(route, x.day_ask())) return refused(x, *no);
-  if (x.at.way == Way::kReturned && x.is_at_home()) return std::nullopt;  // it was admitted there
+  // From the candidate of its own deployment, to which it was admitted: it keeps its turn.
+  const bool was_here = !x.left.empty() && x.left.back().dispatcher == x.at.dispatcher;
+  if (x.at.way == Way::kReturned && was_here) return std::nullopt;
   const admission::DeploymentAsk asked{
       .deployment = route.name,
       .why_unavailable = route.availability_detail,

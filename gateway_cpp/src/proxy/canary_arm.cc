@@ -10,7 +10,7 @@ namespace penstock::proxy {
 void Exchange::end_canary() noexcept {
   try {
     record().canary = canary->rule->name;
-    record().arm = canary->candidate ? "candidate" : "stable";
+    record().of_candidate = canary->candidate;
     if (record().outcome == base::Outcome::kSucceeded) canary->course.answered();
     const auto outcome = canary->course.outcome(canary->candidate);
     parts.canaries.ended(*canary->rule, {.session = canary->session,

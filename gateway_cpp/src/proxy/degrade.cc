@@ -125,6 +125,8 @@ bool RequestFlow::is_passed_over(Exchange& x, const std::string& deployment) {
 bool RequestFlow::climb_down(Exchange& x, const base::Error& no) {
   note_refusal(x, no);
   if (x.descent->rung != nullptr) x.descent->note(text_of(*x.descent->rung), cause_of(no));
+  // The stable arm was not asked, as it would refuse it likewise: a rung does not answer for it.
+  if (x.canary && x.at.way == Way::kCanary) x.canary->course.left(no);
   leave(x, no);
   const routing::Rung* rung = next_rung(x);
   x.descent->rung = rung;

@@ -201,7 +201,7 @@ struct Exchange {
   void note_tokens(const upstream::Usage& seen);
 
   const ThreadParts& parts;
-  Ask& ask;  // of which the settlement has views, as it has of the next
+  Ask& ask;                            // of which the settlement has views, as it has of the next
   std::unique_ptr<CanarySeat> canary;  // null: it is of none
   Settlement settlement;
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none

@@ -164,7 +164,9 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
          {"trimmed", record.trimmed}});
   }
   if (!record.program.empty()) add({{"program", record.program}, {"legs", record.legs}});
-  if (!record.canary.empty()) add({{"canary", record.canary}, {"arm", record.arm}});
+  if (!record.canary.empty()) {
+    add({{"canary", record.canary}, {"arm", record.of_candidate ? "candidate" : "stable"}});
+  }
   log_.info("request settled",
             {{"request_id", record.request_id},
              {"client_request_id", record.client_request_id},

@@ -14,6 +14,7 @@ from penstock.v1 import inference_pb2 as v1
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, route
 from tests.fakes.fake_replica import FakeCall, Script, delta, hang, hello, refuse
+from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import CHAT, Response, request
 from tests.gateway_cpp.blackbox.test_endpoints import NAMES, answer
@@ -87,9 +88,11 @@ async def with_arms(
     return Arms(system, kind)
 
 
-async def ends_at_once(call: FakeCall) -> None:
-    """A whole answer with nothing in it."""
-    await call.finish()
+async def ends_badly(call: FakeCall) -> None:
+    """An end that says that the answer is none."""
+    done = v1.Finished(finish_reasons=["error"], adapter=call.request.adapter)
+    await call.write(v1.CallEvent(call_id=call.call_id, finished=done))
+    call.ended = True
 
 
 async def leaves_its_head(call: FakeCall) -> None:
@@ -108,7 +111,7 @@ WAYS: dict[str, tuple[Script, str]] = {
     "too long": (refuse(400, "context_length_exceeded"), "context_length_exceeded"),
     "unknown": (refuse(404, "model_not_found"), "model_not_found"),
     "late": (hang, "deadline_exceeded"),
-    "empty": (ends_at_once, "upstream_failed"),
+    "not whole": (ends_badly, "upstream_error"),
     "head alone": (leaves_its_head, "engine_error"),
 }
 
@@ -133,8 +136,8 @@ async def test_what_fails_before_its_first_event_is_answered_by_the_stable_arm(
     expected = "pirate@1" if kind == "version" else None
     assert answer.headers.get("x-penstock-adapter-version") == expected
     left = {"deployment": "next", "version": "mini:pirate@2", "revision": "mini@new"}[kind]
-    log = arms.system.gateway.find_log("request settled", left=f"{left}={why}")
-    assert log is not None
+    log = arms.system.gateway.find_log
+    await until(lambda: log("request settled", left=f"{left}={why}"), "the log line says so")
 
 
 @pytest.mark.parametrize("kind", ["deployment", "revision"])

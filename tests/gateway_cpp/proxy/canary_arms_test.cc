@@ -138,7 +138,7 @@ const std::vector<Broken> kBroken = {
      [](auto& call) { call.fail(404, "model_not_found", v1::FAULT_CLIENT, v1::RETRY_NEVER); }},
     {"upstream_error", [](auto& call) { call.lose(Source::kLost); }},
     {"upstream_error", [](auto& call) { call.lose(Source::kUnreachable); }},
-    {"upstream_failed", [](auto& call) { call.finish({}); }},
+    {"upstream_error", [](auto& call) { call.finish({"error"}); }},
 };
 
 TEST_P(CanaryArms, WhatFailsBeforeItsFirstEventIsAnsweredByTheStableArm) {
