@@ -97,7 +97,8 @@ def _moved_answer(one: Mover, two: Mover, request: inference_pb2.CallRequest) ->
 
 def _is_all(moved: int, lease: pb.PrepRecvReply) -> bool:
     """The block of a prompt's last token is computed once more."""
-    return moved in (lease.end, lease.end - lease.kv_addr.block_size)
+    missed = lease.end - lease.matched_len
+    return moved in (missed, missed - lease.kv_addr.block_size)
 
 
 def _free(at: Mover) -> int:
@@ -157,7 +158,7 @@ def _moves_beside(one: Mover, two: Mover, number: int) -> float:
     asked.priority = 5  # it is the first that gives its blocks back
     sent = one.kv.RemoteSend(asked, timeout=120)
     ids, moved = _answer(two, request)
-    assert sent.moved_tokens == lease.end
+    assert sent.moved_tokens == lease.end - lease.matched_len
     assert _is_all(moved, lease)
     plain.request_id = name()
     assert ids == _answer(one, plain)[0], number

@@ -10,6 +10,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import logging
+import os
 import select
 import socket
 import threading
@@ -36,12 +38,17 @@ class Exposed:
 
     def __init__(self, memory: Any) -> None:
         """Raises `ValueError` where there is no NIXL."""
+        # What UCX and NIXL have to say is for the log: on stdout a replica says that it is ready.
+        os.environ.setdefault("UCX_LOG_FILE", "stderr")
         try:
             from nixl._api import nixl_agent, nixl_agent_config
         except ImportError as error:
             raise ValueError(
                 f"microserving_transport=nixl: {error}; install the package nixl, or say tcp"
             ) from None
+        own = logging.getLogger("nixl")
+        own.handlers.clear()
+        own.propagate = True
         self._lock = threading.Lock()
         self._size = memory.block_bytes
         self._bases = memory.bases()
