@@ -11,7 +11,6 @@ import base64
 import contextlib
 import json
 import logging
-import os
 import select
 import socket
 import threading
@@ -38,14 +37,13 @@ class Exposed:
 
     def __init__(self, memory: Any) -> None:
         """Raises `ValueError` where there is no NIXL."""
-        # What UCX and NIXL have to say is for the log: on stdout a replica says that it is ready.
-        os.environ.setdefault("UCX_LOG_FILE", "stderr")
         try:
             from nixl._api import nixl_agent, nixl_agent_config
         except ImportError as error:
             raise ValueError(
                 f"microserving_transport=nixl: {error}; install the package nixl, or say tcp"
             ) from None
+        # Not on stdout, where a replica says that it is ready.
         own = logging.getLogger("nixl")
         own.handlers.clear()
         own.propagate = True
