@@ -139,7 +139,9 @@ def _decodes(at: Mover, number: int, enough: threading.Event) -> int:
     """Long answers one after the other, that need more and more blocks; each is right. So many."""
     count, text, right = 0, f"Tell me of {number} rivers.", list[int]()
     while not enough.is_set():
-        request = chat_request(text, name(), temperature=0.8, seed=number, max_tokens=400)
+        request = chat_request(
+            text, name(), temperature=0.8, seed=number, max_tokens=400, ignore_eos=True
+        )
         request.token_groups = True
         ids, _ = _answer(at, request)
         assert not right or ids == right, "seeded, and preempted now and then"
