@@ -39,6 +39,9 @@ class _Blocks:
     def freed(self, core: Any, request: Any, end: int) -> None:
         self.free += request.blocks
 
+    def usage(self, core: Any) -> float:
+        return 1 - self.free / 100
+
 
 @dataclass
 class _Worker:
@@ -198,10 +201,24 @@ def test_no_more_than_a_share_is_leased_and_a_deaf_worker_costs_nothing(engine: 
 
 
 def test_figures_are_told_when_they_are_others(engine: _Engine) -> None:
-    shown = engine.half.figures({"seen": {}})
-    waiting = engine.half.figures({"seen": shown})
+    seen: dict[str, Any] = {}
+
+    def shown() -> Any:
+        told = engine.half.figures({"seen": seen})
+        told = told if isinstance(told, dict) else told.result(0)
+        usage = told.pop("kv_usage")
+        seen.clear()
+        seen.update(told)
+        return usage, told["leased_blocks"], told["transfers"]
+
+    assert shown() == (0, 0, 0)
+    waiting = engine.half.figures({"seen": seen})
     assert not waiting.done()
     engine.lease()
+    assert waiting.result(0)["kv_usage"] == pytest.approx(0.1)
+    assert shown() == (pytest.approx(0.1), 10, 0)
     engine.says("moved")
-    assert waiting.result(0)["leased_blocks"] == 10
-    assert waiting.result(0)["transfers"] == 1
+    assert shown() == (pytest.approx(0.1), 10, 1)
+    engine.half.release({"seq_id": "a"})
+    engine.stopped(0)
+    assert shown() == (0, 0, 0)

@@ -69,3 +69,9 @@ def freed(core: Any, request: Any, end: int) -> None:
     """Gives the blocks back. Those that nobody can find are the first to be used again."""
     if end:
         core.scheduler.kv_cache_manager.free(request)
+
+
+def usage(core: Any) -> float:
+    """The share of all blocks that is in use."""
+    share: float = core.scheduler.kv_cache_manager.usage
+    return share

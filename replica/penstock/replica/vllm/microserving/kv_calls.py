@@ -25,8 +25,7 @@ class KvCalls:
         if not self.host:
             return
         config = launched.llm.vllm_config
-        gauges = launched.gauges
-        service = VllmMicroServing(launched.llm, asking, lambda: gauges.changed())
+        service = VllmMicroServing(launched.llm, asking, launched.gauges.used)
         await service.begin(
             {
                 "model": found.model_version,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import logging
 import select
 import socket
 import threading
@@ -42,6 +43,10 @@ class Exposed:
             raise ValueError(
                 f"microserving_transport=nixl: {error}; install the package nixl, or say tcp"
             ) from None
+        # Not on stdout, where a replica says that it is ready.
+        own = logging.getLogger("nixl")
+        own.handlers.clear()
+        own.propagate = True
         self._lock = threading.Lock()
         self._size = memory.block_bytes
         self._bases = memory.bases()

@@ -120,6 +120,7 @@ class Scheduling:
             return self._failed("transfer", "a worker of the engine does not listen")
         if not blocks:  # nobody needs to write
             lease.state = State.CLOSED
+        self._changed()
         self._watch()
         return told
 
@@ -184,12 +185,13 @@ class Scheduling:
         return {}
 
     def figures(self, asked: Answer) -> Answer | Future[Answer]:
-        """The figures, once they are others than those that are shown."""
+        """The figures, once they are others than those that are shown; and how much of the KV is
+        used, for leases begin and end without a step that would tell of it."""
         told = self._figures()
         if told != asked["seen"]:
-            return told
+            return self._with_usage(told)
         if self._asking is not None and not self._asking.done():
-            self._asking.set_result(told)
+            self._asking.set_result(self._with_usage(told))
         self._asking = Future()
         return self._asking
 
@@ -201,7 +203,10 @@ class Scheduling:
 
     def _changed(self) -> None:
         if self._asking is not None and not self._asking.done():
-            self._asking.set_result(self._figures())
+            self._asking.set_result(self._with_usage(self._figures()))
+
+    def _with_usage(self, told: Answer) -> Answer:
+        return {**told, "kv_usage": ghosts.usage(self._core)}
 
     # What workers say, and the time -------------------------------------------------------------
 

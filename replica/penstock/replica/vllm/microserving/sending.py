@@ -110,8 +110,9 @@ class SendJob:
             self._turn.notify_all()
 
     def rewind(self) -> None:
-        """Forgets what was not sent yet, and waits for all of it anew. When it returns, no block is being read: a peer that does
-        not take what is under way within a moment loses the transfer."""
+        """Forgets what was not sent yet, and waits for all of it anew. When it returns, no block is
+        being read: a peer that does not take what is under way within a moment loses the transfer.
+        """
         with self._turn:
             self._parts.clear()
             self._ended = False

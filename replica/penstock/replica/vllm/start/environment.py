@@ -37,6 +37,8 @@ _ALWAYS: Final = {
     "VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT": "0",
     # The debug endpoints can stop the engine.
     "VLLM_SERVER_DEV_MODE": "0",
+    # Of NIXL's transport: on stdout a replica says that it is ready.
+    "UCX_LOG_FILE": "stderr",
 }
 
 

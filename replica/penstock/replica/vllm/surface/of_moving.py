@@ -61,7 +61,7 @@ OF_MOVING: Final = (
             f"{_MANAGER}.get_block_ids(request_id)",
             f"{_MANAGER}.cache_blocks(request, num_computed_tokens)",
             f"{_MANAGER}.free(request)",
-            f"{_MANAGER}{{block_pool}}",
+            f"{_MANAGER}{{block_pool, usage}}",
             f"{_SCHEDULER}._inflight_prefill_reserved_blocks()",
             f"{_SCHEDULER}{{kv_cache_manager, kv_cache_config, block_size, running, connector}}",
             "vllm.v1.core.block_pool:BlockPool.get_num_free_blocks()",

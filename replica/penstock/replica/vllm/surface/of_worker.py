@@ -37,6 +37,8 @@ OF_WORKER: Final = (
         (
             "vllm.v1.worker.gpu_input_batch:CachedRequestState{generator, sampling_params}",
             "vllm.v1.worker.gpu_input_batch:CachedRequestState.__post_init__",
+            "vllm.v1.worker.gpu_model_runner:GPUModelRunner._sample(logits, spec_decode_metadata)",
+            "vllm.v1.worker.gpu_input_batch:InputBatch{generators}",
         ),
         ("start/cpu_cures.py",),
         "a seed and a prompt longer than a step end the CPU build",
