@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from console import SetupError, run_step, say
@@ -25,16 +25,24 @@ KEPT = (
 )
 
 
-def candidate(name: str) -> bool:
-    """Whether the package lists have a version of the package to install."""
+def candidates(names: Iterable[str]) -> set[str]:
+    """Those of which the package lists have a version to install. Asked once for all: apt reads its
+    lists for half a second each time."""
     policy = subprocess.run(
-        ["apt-cache", "policy", name],
+        ["apt-cache", "policy", *names],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "LC_ALL": "C"},
     ).stdout
-    return "Candidate:" in policy and "Candidate: (none)" not in policy
+    found: set[str] = set()
+    name = ""
+    for line in policy.splitlines():
+        if not line.startswith(" "):
+            name = line.removesuffix(":")
+        elif line.startswith("  Candidate:") and not line.endswith("(none)"):
+            found.add(name)
+    return found
 
 
 def root_prefix(environ: Mapping[str, str], user: int) -> list[str] | None:

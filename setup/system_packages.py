@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,10 +81,10 @@ def missing(packages: Iterable[Package]) -> list[Package]:
     return [package for package in packages if not any(map(is_installed, package.names))]
 
 
-def available(package: Package) -> str:
-    """The first of the package's names that apt can install. Raises `SetupError`."""
+def available(package: Package, there: Collection[str]) -> str:
+    """The first of the package's names that is `there` to install. Raises `SetupError`."""
     for name in package.names:
-        if apt.candidate(name):
+        if name in there:
             return name
     raise SetupError(
         f"no package {' or '.join(package.names)} ({package.why}) for this distribution.\n"
@@ -114,19 +114,21 @@ def ensure(packages: Iterable[Package], logs: Path, user: int) -> None:
 def by_hand(wanted: list[Package]) -> str:
     """What an administrator has to run where set-up cannot: names that this system has."""
     missing_here = "system packages are missing and sudo is not there.\n"
-    if not any(apt.candidate(name) for package in wanted for name in package.names):
+    there = apt.candidates(name for package in wanted for name in package.names)
+    if not there:
         return missing_here + (
             "  This system's package lists are empty too: have an administrator run\n"
             "  `apt-get update`, then run this again for the names of the packages."
         )
-    names = " ".join(available(package) for package in wanted)
+    names = " ".join(available(package, there) for package in wanted)
     return missing_here + f"  Have an administrator run: apt-get install {names}"
 
 
 def install(wanted: list[Package], logs: Path, user: int) -> None:
     """Refreshes apt's lists and installs the packages. Raises `SetupError`."""
     apt.run("refreshing the package lists", ["update"], logs / "apt-update.log", user)
-    names = [available(package) for package in wanted]
+    there = apt.candidates(name for package in wanted for name in package.names)
+    names = [available(package, there) for package in wanted]
     apt.run(
         f"installing {len(names)} system packages",
         ["install", "-y", "--no-install-recommends", *names],

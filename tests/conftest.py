@@ -34,20 +34,33 @@ os.environ.setdefault("PENSTOCK_WARM", "0")
 _ON_ONE_SYSTEM = {f"tests/e2e/test_{name}.py" for name in ("openapi", "real_adapters", "sdk")}
 """Which files share the clients' system, which takes long to start (`served`)."""
 
+_ON_TWO_SIMULATED = {
+    f"tests/e2e/test_{name}.py" for name in ("bad_input", "crowd", "identity", "kills", "restarts")
+}
+"""Which files share a system of two simulated replicas (`two_simulated`)."""
+
 
 _LONGEST = {"tests/e2e/test_overload.py", "tests/e2e/test_several_gateways.py"}
 """Groups that take minutes with few tests. A worker is dealt two groups at first: of these, one."""
+
+_APART = {
+    "tests/e2e/test_overload.py::test_five_times_as_many_clients_as_places_are_served_in_turn",
+    "tests/e2e/test_several_gateways.py::"
+    "test_long_requests_stay_within_the_limit_though_load_moves_from_gateway_to_gateway",
+}
+"""Tests that take as long as the rest of their file."""
 
 
 def group_of(nodeid: str) -> str:
     """Which tests stay together when several workers share them (`-n 2`).
 
-    A file stays whole, for its module's fixtures; so do the contracts, for the replica that they
-    share, the SDKs and others, for their system, and all that start vLLM, since an engine wants the
-    machine's memory and cores to itself. Each line of the README starts a system of its own.
+    A file stays whole, for its module's fixtures, but for what takes long (`_APART`); so do the
+    contracts, for the replica that they share, the SDKs and others, for their systems, and all that
+    start vLLM, since an engine wants the machine's memory and cores to itself. Each line of the
+    README starts a system of its own.
     """
     path, _, test = nodeid.partition("::")
-    if path == "tests/e2e/test_readme_starts.py":
+    if path == "tests/e2e/test_readme_starts.py" or nodeid in _APART:
         return nodeid
     folder = path.rpartition("/")[0]
     if folder.startswith("tests/replica/vllm") or path.endswith("test_vllm_pool.py"):
@@ -56,6 +69,8 @@ def group_of(nodeid: str) -> str:
         return "vllm"
     if path in _ON_ONE_SYSTEM or folder == "tests/clients/sdk":
         return "one system"
+    if path in _ON_TWO_SIMULATED:
+        return "two simulated"
     return folder if folder == "tests/contracts" else path
 
 
@@ -84,7 +99,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _rank(group: str, sizes: Counter[str]) -> tuple[bool, int]:
-    return group not in _LONGEST, -sizes[group]
+    return group not in _LONGEST | _APART, -sizes[group]
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,6 @@ STATUS_OF = {
     "secret-shown-once": 409,
     "idempotency-key-in-flight": 409,
     "gateway-not-replaced": 409,
-    "precondition-failed": 412,
     "revision-mismatch": 412,
     "foreign-head": 412,
     "refused": 500,

@@ -17,11 +17,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("system")
 
 
-@pytest.fixture(scope="module")
-def two_simulated(folder: Path) -> Iterator[System]:
-    """Two simulated replicas that write 20 tokens a second to each stream."""
+@pytest.fixture(scope="session")
+def two_simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Two simulated replicas that write 20 tokens a second to each stream (`group_of` names the
+    files that share it)."""
     settings = "tokens_per_second=20 answer_tokens=60 per_request=1"
     options = ("--engine", "simulated", "--name", "sim", "--engine-args", settings)
+    folder = tmp_path_factory.mktemp("two_simulated")
     with running(folder, *options, replicas=2, within=60) as system:
         yield system
 

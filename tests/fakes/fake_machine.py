@@ -36,8 +36,8 @@ PROGRAMS = {
 print("install ok installed" if sys.argv[-1] in lines("installed") else "", end="")
 """,
     "apt-cache": """
-name = sys.argv[-1]
-print(f"{name}:\\n  Candidate: {'1.0' if name in lines('archive') else '(none)'}")
+for name in sys.argv[2:]:
+    print(f"{name}:\\n  Candidate: {'1.0' if name in lines('archive') else '(none)'}")
 """,
     "apt-get": """
 note()

@@ -68,7 +68,6 @@ class Code(StrEnum):
     KEY_IN_FLIGHT = "idempotency-key-in-flight", 409, "the first request with this key is under way"
     GATEWAY_NOT_REPLACED = "gateway-not-replaced", 409, "the next one fails, or is on its way"
 
-    PRECONDITION_FAILED = "precondition-failed", 412, "what the caller saw is no longer so"
     REVISION_MISMATCH = "revision-mismatch", 412, "it was changed in the meantime"
     FOREIGN_HEAD = "foreign-head", 412, "a head that this node does not belong to, or no longer"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,16 +62,6 @@ def test_a_session_is_forgotten_after_as_long_as_texts_may_be_kept(file: Path) -
         counted.append(ledger.tally(RULE).counted)
     ledger.close()
     assert counted == [1, 1, 2]
-
-
-def test_sessions_in_a_file_of_an_earlier_version_stay_known(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as db, db:
-        db.execute("CREATE TABLE sessions (uid, session, PRIMARY KEY (uid, session)) WITHOUT ROWID")
-        db.execute("INSERT INTO sessions VALUES (?, ?)", (RULE, f"{7:016x}"))
-    ledger = opened_at(file)
-    ledger.take(batch(1, [pair(1, session=7), pair(2, session=8)]))
-    assert ledger.tally(RULE).counted == 1
-    ledger.close()
 
 
 def test_an_outcome_stands_at_the_highest_of_each_instance(ledger: Ledger) -> None:

@@ -91,12 +91,10 @@ def test_files_of_older_and_of_newer_agents_are_read(tmp_path: Path) -> None:
         "exit_code": 0,
         "last_error": "",
     }
-    stopping = {**older, "spec": {"replica_id": "stopping-1"}, "phase": "draining"}
     newer = {**older, "spec": {"replica_id": "new-1", "moon": "full"}, "tide": "high"}
-    for name, content in (("old-1", older), ("new-1", newer), ("stopping-1", stopping)):
+    for name, content in (("old-1", older), ("new-1", newer)):
         (tmp_path / "replicas" / f"{name}.json").write_text(json.dumps(content))
-    new, old, stopped = files.load()
-    assert (old.stop_by, stopped.stop_by is not None) == (None, True)
+    new, old = files.load()
     assert (old.pid, old.phase, old.restarts, old.spec.revision) == (4321, Phase.READY, 2, 3)
     assert (old.adapters, old.failed_adapters, old.adapter_slots) == ((), (), 0)
     assert (new.spec.replica_id, new.address, new.ready_at) == ("new-1", "127.0.0.1:5000", None)

@@ -12,6 +12,7 @@ const std::string kGood = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-
 TEST(TraceContext, KnowsATraceParentByItsGrammar) {
   EXPECT_TRUE(is_trace_parent(kGood));
   EXPECT_TRUE(is_trace_parent("cc" + kGood.substr(2) + "-what-a-later-version-says"));
+  EXPECT_TRUE(is_trace_parent("cc" + kGood.substr(2) + "-" + std::string(200, 'x')));  // 256
   std::string upper = kGood;
   upper[3] = 'A';
   std::string split = kGood;
@@ -23,7 +24,7 @@ TEST(TraceContext, KnowsATraceParentByItsGrammar) {
                           "ff" + kGood.substr(2),
                           "cc" + kGood.substr(2) + "more",
                           "cc" + kGood.substr(2) + "-\xff",
-                          "cc" + kGood.substr(2) + "-" + std::string(300, 'x'),
+                          "cc" + kGood.substr(2) + "-" + std::string(201, 'x'),
                           "00-" + std::string(32, '0') + kGood.substr(35),
                           kGood.substr(0, 36) + std::string(16, '0') + "-01",
                           kGood.substr(0, 54) + "\x80",

@@ -55,6 +55,12 @@ TEST(Request, DefaultsToOneUnaryAnswer) {
   EXPECT_FALSE(request->include_usage);
 }
 
+TEST(Request, EachTextIsAPromptOfItsOwnWhereAnswersHaveChoices) {
+  EXPECT_EQ(parse(R"({"model":"m","prompt":"a"})", kText)->prompts, 1U);
+  EXPECT_EQ(parse(R"({"model":"m","prompt":["a",[1,2]]})", kText)->prompts, 2U);
+  EXPECT_EQ(parse(R"({"model":"m","stop":["x","y","z"],"prompt":["a","b"]})", kText)->prompts, 2U);
+}
+
 TEST(Request, NullIsAsGoodAsAbsent) {
   const auto request =
       parse(chat(R"("stream":null,"max_tokens":null,"n":null,"user":null,"stream_options":null)"));
@@ -145,6 +151,7 @@ TEST(Request, ARequestMayNameNoModel) {
 
 TEST(Request, TakesTheNumbersThatEnginesTake) {
   EXPECT_EQ(parse(chat(R"("max_tokens":3.0)"))->max_tokens, 3U);
+  EXPECT_EQ(parse(chat(R"("max_tokens":0.0)"))->max_tokens, 0U);
   EXPECT_EQ(parse(chat(R"("max_tokens":1e2)"))->max_tokens, 100U);
   const auto texts = parse(chat(R"("max_tokens":"10","n":"2")"));
   EXPECT_EQ(texts->max_tokens, 10U) << "engines take numbers in strings, too";

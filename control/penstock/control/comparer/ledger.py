@@ -82,8 +82,8 @@ class Ledger:
                 path, isolation_level=None, check_same_thread=False, timeout=0
             )
             self._db.executescript(_SETTINGS + _TABLES + TABLE + TABLES)
-            bounds, clock = self._keeping.bounds, self._keeping.clock
-            self._sessions = Sessions(self._db, bounds.longest, clock.now())
+            bounds = self._keeping.bounds
+            self._sessions = Sessions(self._db, bounds.longest)
             path.stat()  # the one before may have deleted it just now
         except (OSError, sqlite3.Error) as error:
             raise CannotStart(f"cannot open {path}: {error}: check its disk and rights") from error

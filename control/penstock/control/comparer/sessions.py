@@ -16,23 +16,18 @@ CREATE TABLE IF NOT EXISTS sessions (
     uid TEXT NOT NULL, session TEXT NOT NULL, day INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (uid, session)
 ) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS sessions_by_day ON sessions (day);
 """
-_INDEX: Final = "CREATE INDEX IF NOT EXISTS sessions_by_day ON sessions (day)"
 _DAY: Final = timedelta(days=1)
 
 
 class Sessions:
     """One owner, who has the transactions."""
 
-    def __init__(self, db: sqlite3.Connection, longest: timedelta, now: datetime) -> None:
-        """`longest`: how long one is known. Files of earlier versions do not say when theirs were
-        counted: now."""
+    def __init__(self, db: sqlite3.Connection, longest: timedelta) -> None:
+        """`longest`: how long one is known."""
         self._db = db
         self._longest = longest
-        if "day" not in [column[1] for column in db.execute("PRAGMA table_info(sessions)")]:
-            db.execute("ALTER TABLE sessions ADD COLUMN day INTEGER NOT NULL DEFAULT 0")
-            db.execute("UPDATE sessions SET day = ?", (_day(now),))
-        db.execute(_INDEX)
 
     def known(self, uid: str, sessions: Iterable[str]) -> list[str]:
         """Those of them that were counted before."""

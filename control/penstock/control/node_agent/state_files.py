@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,7 @@ log = logging.getLogger(__name__)
 
 # `spec` is written in its own way; when it starts next is not kept: it is tried at once.
 KEPT = tuple(each.name for each in fields(ReplicaRecord) if each.name not in ("spec", "next_start"))
-TIMES = ("started_at", "ready_at")
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+TIMES = ("started_at", "ready_at", "stop_by")
 # Ids become file names.
 REPLICA_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -106,7 +105,6 @@ def _from_json(data: dict[str, Any]) -> ReplicaRecord:
     checked(spec.replica_id)
     own: dict[str, Any] = {
         "phase": Phase(data["phase"]),
-        "stop_by": _stop_by(data),
         "adapters": tuple(HeldAdapter(*each) for each in data.get("adapters", ())),
         "failed_adapters": tuple(AdapterFailure(*e) for e in data.get("failed_adapters", ())),
         "start": _start(*data.get("start", ())),
@@ -122,13 +120,6 @@ def _from_json(data: dict[str, Any]) -> ReplicaRecord:
 
 def _start(kind: str = "", reason: str = "", stages: Iterable[Any] = ()) -> ReplicaStart:
     return ReplicaStart(StartKind(kind), reason, tuple(StartStage(*each) for each in stages))
-
-
-def _stop_by(data: dict[str, Any]) -> datetime | None:
-    """Older agents did not write it down: whatever drained there was taken for asked to stop."""
-    if "stop_by" not in data and data["phase"] == Phase.DRAINING:
-        return LONG_AGO
-    return _moment(data.get("stop_by"))
 
 
 def _moment(text: str | None) -> datetime | None:

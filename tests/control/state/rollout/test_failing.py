@@ -18,6 +18,7 @@ from penstock.control.state.rollout.deployment import (
 )
 from penstock.control.state.rollout.failing import CRASH_LOOP, cause_of_failure
 from penstock.control.state.rollout.revision import NOBODY, Cause, RevisionState
+from penstock.control.state.rollout.status import status_of
 from penstock.control.state.rollout.update import OnFailure, RolloutSettings, Update
 from tests.fakes.control_values import NOON, SECOND, deployment, in_service, replica, spec
 
@@ -86,6 +87,8 @@ def test_the_last_that_served_takes_its_place_and_is_not_given_up_in_turn() -> N
     assert back.template_digest == SERVED.template_digest
     assert back.target == now
     assert cause(replica("old", ReplicaState.FAILED), back) == ""
+    told = status_of(ClusterView().with_deployment(back), back).rollout
+    assert (told.undoes, told.cause, told.failed_replica) == (2, "no such model", "new")
 
 
 def test_where_it_is_to_pause_the_spec_stays_and_replicas_are_of_the_last_that_served() -> None:
