@@ -62,13 +62,13 @@ async def _answer(talk: Conversation, context: grpc.aio.ServicerContext[Any, Any
         await context.write(await talk.next_frame())
 
 
-async def serve(programs: Programs, token: str) -> tuple[grpc.aio.Server, int]:
-    """Starts to serve at a free port of the loopback."""
+async def serve(programs: Programs, token: str, port: int = 0) -> tuple[grpc.aio.Server, int]:
+    """Starts to serve at that port of the loopback; 0: at a free one."""
     server = grpc.aio.server(options=OPTIONS)
     router_pb2_grpc.add_RouterServicer_to_server(  # type: ignore[no-untyped-call]
         RouterService(programs, token), server
     )
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     return server, port
 
