@@ -16,6 +16,7 @@ from penstock.control.state.fleet.replica import LIVE, Node, NodeIntent, NodeSta
 from penstock.control.state.fleet.serving import is_current
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
+from penstock.control.state.routing.program import Texts
 from penstock.control.state.routing.program_reports import program_trouble
 from penstock.control.state.shadow.condition import missing
 
@@ -65,9 +66,9 @@ class HeadHealth:
 
 
 def problems(
-    view: ClusterView, live: Liveness, head: HeadHealth, now: datetime
+    view: ClusterView, live: Liveness, head: HeadHealth, now: datetime, shipped: Texts
 ) -> tuple[Problem, ...]:
-    """All of them, what concerns everything first."""
+    """All of them, what concerns everything first. `shipped`: router programs, by name."""
     return (
         *_of_head(view, head),
         *(
@@ -81,7 +82,8 @@ def problems(
         ),
         *_of_gateways(view),
         *(each for _, it in sorted(view.deployments.items()) for each in _of_deployment(view, it)),
-        *_of_programs(view, live),
+        *_of_policies(view),
+        *_of_programs(view, live, shipped, now),
         *_of_shadows(view),
     )
 
@@ -160,9 +162,22 @@ def _of_shadows(view: ClusterView) -> Iterator[Problem]:
             yield Problem(ProblemKind.SHADOW, f"shadow {name}", text)
 
 
-def _of_programs(view: ClusterView, live: Liveness) -> Iterator[Problem]:
+def _of_policies(view: ClusterView) -> Iterator[Problem]:
+    for it in view.unknown_policies:
+        known = view.deployments.get(it.deployment)
+        if known and known.generation == it.generation:
+            text = (
+                f"its selection policy {it.policy!r} is one of a newer Penstock: its requests go by"
+                " power_of_two, until that version is back or another policy is set"
+            )
+            yield Problem(ProblemKind.UNREADABLE, f"deployment {it.deployment}", shortened(text))
+
+
+def _of_programs(
+    view: ClusterView, live: Liveness, shipped: Texts, now: datetime
+) -> Iterator[Problem]:
     for name, deployment in sorted(view.deployments.items()):
-        if text := program_trouble(view, live, deployment):
+        if text := program_trouble(view, live, deployment, shipped, now):
             yield Problem(ProblemKind.PROGRAM, f"deployment {name}", shortened(text))
 
 

@@ -15,7 +15,7 @@ from penstock.control.declared.codec import Codec
 from penstock.control.errors import PenstockError
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.applied import Applied
-from penstock.control.state.cluster import ClusterView
+from penstock.control.state.cluster import ClusterView, UnknownPolicy
 from penstock.control.state.fleet.replica import (
     Node,
     NodeFacts,
@@ -28,6 +28,7 @@ from penstock.control.state.recording.recordings import Recording, Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, numbered
 from penstock.control.state.rollout.revision import Revision
 from penstock.control.state.rollout.template import Template
+from penstock.control.state.routing.limits import SelectionPolicy
 from penstock.control.state.routing.program import digest_of
 from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.tenancy.shares import Shares
@@ -56,6 +57,7 @@ from penstock.control.store.tenancy.documents import (
 SHADOW = "shadow"
 RECORDING = "recording"
 APPLIED = "applied"
+POLICY = "selection_policy"
 TEMPLATES, DEPLOYMENTS = Codec(Template), Codec(Deployment)
 SHADOWS, RECORDINGS = Codec(Shadow), Codec(Recording)
 NODES, REPLICAS, STATUSES = Codec(NodeFacts), Codec(Replica), Codec(ReplicaStatus)
@@ -127,7 +129,8 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
                 unreadable.append(f"{kind} {key.name!r}: {type(error).__name__}: {error}")
         return values
 
-    deployments = read("deployment", _to_deployment)
+    unknown: list[UnknownPolicy] = []
+    deployments = read("deployment", lambda d: _to_deployment(d, unknown))
     replicas = read("replica", lambda d: _to_replica(d, now))
     tenancy = Tenancy(
         tenants={t.id: t for t in read("tenant", to_tenant)},
@@ -147,6 +150,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         applied={each.key: each for each in read(APPLIED, RECORDS.value)},
         programs={digest_of(text): text for text in read(PROGRAM, lambda d: str(d["text"]))},
         unreadable=tuple(unreadable),
+        unknown_policies=tuple(unknown),
     )
 
 
@@ -170,10 +174,17 @@ def _kind_changes(
             yield Change(Key(kind, str(name)), None)
 
 
-def _to_deployment(document: Document) -> Deployment:
-    """A revision that cannot be read any more is forgotten, and not its deployment."""
+def _to_deployment(document: Document, unknown: list[UnknownPolicy]) -> Deployment:
+    """A revision that cannot be read any more is forgotten, and not its deployment; a selection
+    policy of a newer head is as good as none, and told."""
     kept = [each for each in document.get("revisions", ()) if _is_revision(each)]
-    return numbered(DEPLOYMENTS.value({**document, "revisions": kept}))
+    read, policy = {**document, "revisions": kept}, str(document.get(POLICY, ""))
+    if policy and policy not in list(SelectionPolicy):
+        read[POLICY] = SelectionPolicy.POWER_OF_TWO.value
+    deployment = numbered(DEPLOYMENTS.value(read))
+    if read.get(POLICY) != document.get(POLICY):
+        unknown.append(UnknownPolicy(deployment.spec.name, deployment.generation, policy))
+    return deployment
 
 
 def _is_revision(document: Document) -> bool:
