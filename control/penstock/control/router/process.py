@@ -75,7 +75,7 @@ async def _run(texts: Mapping[str, str], module: str | None, port: int, file: in
     if not module:
         confine()  # the port is taken: this thread takes none any more
     programs.add(*_loaded(texts, module))
-    watching = asyncio.ensure_future(sandbox.watch(programs.stuck))
+    watching = asyncio.ensure_future(sandbox.watch(programs.stuck, file))
     announce(file, port, token, programs.programs)
     await stop.wait()
     await server.stop(GRACE_SECONDS)

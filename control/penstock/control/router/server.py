@@ -74,7 +74,8 @@ async def serve(programs: Programs, token: str, port: int = 0) -> tuple[grpc.aio
 
 
 def announce(file: int, port: int, token: str, digests: Collection[str]) -> None:
-    """Says where it is asked, and by which token, to the agent that started it."""
+    """Says where it is asked, and by which token, to the agent that started it. The file stays
+    open: whoever renews its time says that the process is well."""
     told = {
         "address": f"127.0.0.1:{port}",
         "token": token,
@@ -82,4 +83,3 @@ def announce(file: int, port: int, token: str, digests: Collection[str]) -> None
         "pid": os.getpid(),
     }
     os.write(file, json.dumps(told).encode())
-    os.close(file)
