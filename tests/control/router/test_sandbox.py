@@ -100,7 +100,7 @@ async def test_what_goes_wrong_in_one_request_is_that_requests_failure(routers: 
     process = routers.start(DOES)
     async with await routers.dialed(process, DOES) as gateway:
         for deed, error in (
-            ("while True: kept.append(bytearray(8 << 20))", "MemoryError"),
+            ("while True: kept.append(bytes(8 << 20))", "MemoryError"),
             ("import socket\nwhile True: kept.append(socket.socket())", "Too many open files"),
             ("raise RuntimeError('no')", "RuntimeError: no"),
             ("import sys; sys.exit(4)", "SystemExit: 4"),
