@@ -1,6 +1,7 @@
 #include "proxy/settle.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/printable.h"
 
@@ -149,17 +150,17 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
   const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
-  const std::array more = {
-      base::Field("left", record.left),       base::Field("degraded", record.degraded),
-      base::Field("rung", record.rung),       base::Field("asked", record.asked),
-      base::Field("trimmed", record.trimmed), base::Field("program", record.program),
-      base::Field("legs", record.legs)};
-  constexpr size_t kOfProgram = 2;
-  const bool has_moved = !record.degraded.empty() || !record.left.empty();
-  base::MoreFields told;
-  if (has_moved) told = base::MoreFields(more).first(more.size() - kOfProgram);
+  std::vector<base::Field> more;  // for few
+  if (!record.degraded.empty() || !record.left.empty()) {
+    more = {{"left", record.left},
+            {"degraded", record.degraded},
+            {"rung", record.rung},
+            {"asked", record.asked},
+            {"trimmed", record.trimmed}};
+  }
   if (!record.program.empty()) {
-    told = has_moved ? base::MoreFields(more) : base::MoreFields(more).last(kOfProgram);
+    more.emplace_back("program", record.program);
+    more.emplace_back("legs", record.legs);
   }
   log_.info("request settled",
             {{"request_id", record.request_id},
@@ -194,7 +195,7 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
              {"open_ms", phase(base::Phase::kOpen)},
              {"stream_ms", phase(base::Phase::kStream)},
              {"settle_ms", phase(base::Phase::kSettle)}},
-            told);
+            more);
 }
 
 }  // namespace penstock::proxy
