@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -22,11 +21,11 @@ ASKS = "penstock_gateway_program_asks_total"
 @pytest.fixture(scope="module")
 def system(folder: Path) -> Iterator[System]:
     """Two simulated engines that a program leads, and another deployment."""
-    other = {"penstock": "v1", "kind": "deployment", "name": NEXT, "engine": "simulated"}
-    more = f"---\n{json.dumps(other | {'model': 'm', 'engine_args': ENGINE})}\n"
     fields: Json = {"engine": "simulated", "model": "m", "engine_args": ENGINE, "replicas": 2}
-    with up(folder, more, within=90, **fields) as system:
-        eventually(lambda: len(system.replicas()) == 3, within=60, what="both serve")
+    with up(folder, within=60, **fields) as system:
+        other = {"engine": "simulated", "model": "m", "engine_args": ENGINE}
+        system.change("PUT", f"deployments/{NEXT}", other)
+        eventually(lambda: len(system.replicas()) == 3, within=30, what="both serve")
         yield system
 
 
