@@ -74,6 +74,9 @@ TEST_F(ProgramFlowTest, ACopyOfTheBodyThatThereIsNoRoomForIsNotMade) {
   ASSERT_EQ(upstream_.calls.size(), 1U);
   answer_tokens(0, 100);
   EXPECT_EQ(budget.held(), body.size());
+  reply_.leave();
+  loop_.poll();
+  EXPECT_EQ(budget.held(), 0U);
 }
 
 TEST_F(ProgramFlowTest, TheTimeOfEnginesIsNotTheProgramsOwn) {

@@ -37,15 +37,15 @@ class Vitals:
     def __init__(self, bounds: ProgramBounds, now: float, cpu: float) -> None:
         self._bounds = bounds
         self._beat = 0
-        self._heard = self._from = now
+        self._turned = self._from = now
         self._cpu = cpu
 
     def fault(self, now: float, beat: int, cpu: float) -> Fault | None:
         """What it is to be ended for; None: it does."""
         bounds = self._bounds
         if beat != self._beat:
-            self._beat, self._heard = beat, now
-        silent, passed = now - self._heard, now - self._from
+            self._beat, self._turned = beat, now
+        silent, passed = now - self._turned, now - self._from
         if silent > bounds.silence.total_seconds():
             return Fault(f"it was not heard for {silent:.0f} s: it was stopped, or stood still")
         if passed < bounds.window.total_seconds():

@@ -114,7 +114,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
 
     A document that cannot be read is skipped, named in the view, and kept in the store.
     """
-    unreadable: list[str] = []
+    unreadable, unknown = list[str](), list[UnknownPolicy]()
     broken: list[Key] = []
 
     def read(kind: str, decode: Callable[[Document], _Value]) -> list[_Value]:
@@ -129,9 +129,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
                 unreadable.append(f"{kind} {key.name!r}: {type(error).__name__}: {error}")
         return values
 
-    unknown: list[UnknownPolicy] = []
     deployments = read("deployment", lambda d: _to_deployment(d, unknown))
-    replicas = read("replica", lambda d: _to_replica(d, now))
     tenancy = Tenancy(
         tenants={t.id: t for t in read("tenant", to_tenant)},
         keys={k.id: k for k in read("api_key", to_key)},
@@ -141,7 +139,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
     return ClusterView(
         deployments={d.spec.name: d for d in deployments},
         nodes={n.id: n for n in read("node", lambda d: _to_node(d, now))},
-        replicas={r.id: r for r in replicas},
+        replicas={r.id: r for r in read("replica", lambda d: _to_replica(d, now))},
         departed={d.uid: d for d in read("departed", DEPARTED.value)},
         tenancy=tenancy,
         adapters=registry_of(read, broken),

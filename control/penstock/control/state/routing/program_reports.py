@@ -65,8 +65,9 @@ def program_starts(live: Liveness, deployment: Deployment, now: datetime) -> boo
     on = list(programs_on(live, deployment))
     if any(it.last_error for it in on):
         return False
-    heard = all(it.running for it in on) if on else now - deployment.updated_at > TOLD_WITHIN
-    return not heard
+    if not on:
+        return now - deployment.updated_at <= TOLD_WITHIN
+    return not all(it.running for it in on)
 
 
 def program_trouble(
