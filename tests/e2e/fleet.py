@@ -34,9 +34,10 @@ _names = (f"tenant-{n}" for n in itertools.count())
 class Fleet:
     """The gateways of one head, by their ports; the first one is the head's own."""
 
-    def __init__(self, system: System, folder: Path, count: int) -> None:
+    def __init__(self, system: System, folder: Path, count: int, *flags: str) -> None:
         self.system = system
-        self.others = [_by_hand(system, folder, f"gw-{n}") for n in range(2, count + 1)]
+        names = [f"gw-{n}" for n in range(2, count + 1)]
+        self.others = [_by_hand(system, folder, name, *flags) for name in names]
 
     @property
     def ports(self) -> list[int]:
@@ -74,9 +75,10 @@ class Fleet:
 
 
 @contextmanager
-def fleet_of(system: System, folder: Path, count: int) -> Iterator[Fleet]:
-    """So many gateways, of which the head knows; they end before the system does."""
-    fleet = Fleet(system, folder, count)
+def fleet_of(system: System, folder: Path, count: int, *flags: str) -> Iterator[Fleet]:
+    """So many gateways, of which the head knows; they end before the system does. `flags`: of all
+    but the head's own."""
+    fleet = Fleet(system, folder, count, *flags)
     try:
         for other in fleet.others:
             asyncio.run(other.start())
@@ -87,13 +89,13 @@ def fleet_of(system: System, folder: Path, count: int) -> Iterator[Fleet]:
             other.kill()
 
 
-def _by_hand(system: System, folder: Path, name: str) -> GatewayProcess:
+def _by_hand(system: System, folder: Path, name: str, *flags: str) -> GatewayProcess:
     data = folder / name  # not the head's: what runs on that is the head's to look after
     data.mkdir()
     return GatewayProcess(
         data, "--control", f"127.0.0.1:{system.rpc_port}", "--data-dir", str(data),
         "--id", name, "--cluster-token-file", str(system.data / "cluster.token"),
-        "--metrics", free_address(),
+        "--metrics", free_address(), *flags,
     )  # fmt: skip
 
 

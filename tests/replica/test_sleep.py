@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +12,14 @@ import grpc
 import pytest
 
 from penstock.v1 import inference_pb2
+from penstock.v1 import microserving_pb2 as pb
 from tests.fakes.replica_process import (
     ReplicaProcess,
     answer_of,
     chat_request,
     inference_stub,
     load_when,
+    microserving_stub,
     running_replica,
     session,
 )
@@ -91,6 +94,35 @@ def test_adapters_are_not_changed_in_its_sleep_and_are_loaded_anew_after_it(log:
             stub.Adapters(asked, timeout=5)
         _wake(stub)
         assert replica.log().count("adapter loaded") == 2
+
+
+def test_one_that_holds_a_lease_sleeps_without_it_and_drains_with_it(log: Path) -> None:
+    words = ("--engine", "simulated", "--model", "m", "--sleep", "1", "--microserving")
+    with (
+        running_replica(log, *words) as replica,
+        inference_stub(replica.address) as stub,
+        microserving_stub(replica.address) as kv,
+    ):
+        call = chat_request("How do trains find their way? " * 40)
+        prompt = kv.Tokenize(pb.TokenizeRequest(call=call), timeout=10).prompt
+
+        def free() -> int:
+            return int(kv.Lookup(pb.LookupRequest(prompt=prompt), timeout=10).free_blocks)
+
+        def leased(seq_id: str) -> None:
+            end = len(prompt.token_ids)
+            asked = pb.PrepRecvRequest(prompt=prompt, end=end, seq_id=seq_id, ttl_ms=60_000)
+            kv.PrepRecv(asked, timeout=10)
+
+        at_first = free()
+        leased("a")
+        assert free() < at_first
+        _sleep(stub)
+        _wake(stub)
+        assert free() == at_first
+        leased("b")
+        replica.signal(signal.SIGTERM)
+        assert replica.ended(within=20).code == 0
 
 
 @pytest.mark.parametrize(

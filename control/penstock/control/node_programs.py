@@ -9,7 +9,7 @@ from penstock.control.node_agent.program_life import ProgramHome, ProgramNeeds
 from penstock.control.node_agent.program_texts import ProgramSource, ProgramTexts
 from penstock.control.node_agent.programs import RouterPrograms
 from penstock.control.outside.clock import SystemClock
-from penstock.control.outside.processes import ProcessLauncher
+from penstock.control.outside.processes import ProcessLauncher, cpu_seconds
 from penstock.control.settings import NodeSettings
 
 
@@ -23,4 +23,5 @@ def router_programs(
         settings.program_modules,
     )
     texts = ProgramTexts(program_texts_path(settings.data_dir), source)
-    return RouterPrograms(ProgramNeeds(home, texts, ProcessLauncher(), SystemClock(), changed))
+    needs = ProgramNeeds(home, texts, ProcessLauncher(), SystemClock(), changed, cpu_seconds)
+    return RouterPrograms(needs)

@@ -306,13 +306,13 @@ Awaitable<void> Session::generate(const Found& found, const RequestHead& head, s
   reply.watch_client();
   ask.request_id = std::string(id);
   ask.client_request_id = std::string(callers_id(head));
-  ask.traceparent = std::string(head.traceparent);
+  if (!head.traceparent.empty()) ask.traceparent = head.traceparent;
   if (services_.config.client_addresses) ask.client = connection_->client_address();
   ask.endpoint = found.endpoint;
   ask.caller = std::move(*caller_);
   if (!head.priority.empty()) ask.priority = base::priority_named(head.priority);
-  ask.session = std::string(head.session);
-  ask.category = std::string(head.category);
+  if (!head.session.empty()) ask.session = head.session;
+  if (!head.category.empty()) ask.category = head.category;
   ask.wants_metadata = head.metadata == kIncludeMetadata;
   ask.may_degrade = head.degrade != kNeverDegrade;
   co_await services_.flow->run(ask, reply);

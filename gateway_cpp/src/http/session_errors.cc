@@ -48,6 +48,7 @@ std::optional<base::Error> wrong_own_header(const RequestHead& head) {
   if (!head.degrade.empty() && head.degrade != kNeverDegrade && head.degrade != kAllowDegrade) {
     return unknown_value("x-penstock-degrade", head.degrade, "never, allow, or is left out");
   }
+  if (head.category.empty()) return std::nullopt;
   if (head.category.size() > kLongestCategory || !base::is_printable_ascii(head.category)) {
     return unknown_value("x-penstock-category", head.category.substr(0, kLongestCategory),
                          "64 printable characters at most");

@@ -32,6 +32,47 @@ bool is_name_character(char c) {
 
 bool is_ipv6_character(char c) { return hex_digit(c) >= 0 || c == ':' || c == '.'; }
 
+// Fields that are only kept. Of those that may come once a second one is a fault.
+enum class Times : uint8_t { kOnce, kFirst };
+struct Kept {
+  std::string_view name;
+  std::string_view RequestHead::*value;
+  Times times;
+};
+
+constexpr std::array<Kept, 15> kKept = {{
+    {"content-type", &RequestHead::content_type, Times::kOnce},
+    {"content-encoding", &RequestHead::content_encoding, Times::kOnce},
+    {"origin", &RequestHead::origin, Times::kOnce},
+    {"access-control-request-headers", &RequestHead::asked_headers, Times::kFirst},
+    {"x-client-request-id", &RequestHead::client_request_id, Times::kFirst},
+    {"x-request-id", &RequestHead::request_id, Times::kFirst},
+    {"traceparent", &RequestHead::traceparent, Times::kFirst},
+    {"authorization", &RequestHead::authorization, Times::kOnce},
+    {"x-api-key", &RequestHead::x_api_key, Times::kOnce},
+    {"api-key", &RequestHead::api_key, Times::kOnce},
+    {"x-penstock-priority", &RequestHead::priority, Times::kOnce},
+    {"x-penstock-session", &RequestHead::session, Times::kOnce},
+    {"x-penstock-category", &RequestHead::category, Times::kOnce},
+    {"x-penstock-metadata", &RequestHead::metadata, Times::kOnce},
+    {"x-penstock-degrade", &RequestHead::degrade, Times::kOnce},
+}};
+
+// Most fields of a request have a length that none of these has.
+constexpr uint64_t kKeptLengths = [] {
+  uint64_t lengths = 0;
+  for (const Kept& kept : kKept) lengths |= uint64_t{1} << kept.name.size();
+  return lengths;
+}();
+
+// Null: it is none of them.
+const Kept* kept_field(std::string_view name) {
+  if (name.size() > 63 || (kKeptLengths >> name.size() & 1U) == 0) return nullptr;
+  const auto* kept =
+      std::ranges::find_if(kKept, [name](const Kept& one) { return same_text(one.name, name); });
+  return kept == kKept.end() ? nullptr : kept;
+}
+
 // Reads one head: the request line, each field, and what they say together.
 class HeadReader {
  public:
@@ -97,14 +138,6 @@ class HeadReader {
     return std::nullopt;
   }
 
-  // Fields that are only kept. Of those that may come once a second one is a fault.
-  enum class Times : uint8_t { kOnce, kFirst };
-  struct Kept {
-    std::string_view name;
-    std::string_view RequestHead::*value;
-    Times times;
-  };
-
   // "http://host/path?query": the host apart, the rest as if it had been asked for alone.
   Fault read_absolute_form() {
     for (const std::string_view scheme : {"http://", "https://"}) {
@@ -121,36 +154,20 @@ class HeadReader {
   }
 
   Fault note(std::string_view name, std::string_view value) {
-    static constexpr std::array<Kept, 15> kKept = {{
-        {"content-type", &RequestHead::content_type, Times::kOnce},
-        {"content-encoding", &RequestHead::content_encoding, Times::kOnce},
-        {"origin", &RequestHead::origin, Times::kOnce},
-        {"access-control-request-headers", &RequestHead::asked_headers, Times::kFirst},
-        {"x-client-request-id", &RequestHead::client_request_id, Times::kFirst},
-        {"x-request-id", &RequestHead::request_id, Times::kFirst},
-        {"traceparent", &RequestHead::traceparent, Times::kFirst},
-        {"authorization", &RequestHead::authorization, Times::kOnce},
-        {"x-api-key", &RequestHead::x_api_key, Times::kOnce},
-        {"api-key", &RequestHead::api_key, Times::kOnce},
-        {"x-penstock-priority", &RequestHead::priority, Times::kOnce},
-        {"x-penstock-session", &RequestHead::session, Times::kOnce},
-        {"x-penstock-category", &RequestHead::category, Times::kOnce},
-        {"x-penstock-metadata", &RequestHead::metadata, Times::kOnce},
-        {"x-penstock-degrade", &RequestHead::degrade, Times::kOnce},
-    }};
-    for (const Kept& kept : kKept) {
-      if (!same_text(kept.name, name)) continue;
-      if (kept.times == Times::kOnce && !(head_.*kept.value).empty()) {
-        return "there is more than one " + std::string(name);
-      }
-      if ((head_.*kept.value).empty()) head_.*kept.value = value;
-      return std::nullopt;
-    }
+    if (const Kept* kept = kept_field(name)) return keep(*kept, name, value);
     if (same_text(name, "host")) return note_host(value);
     if (same_text(name, "content-length")) return note_length(value);
     if (same_text(name, "transfer-encoding")) return note_encoding(value);
     if (same_text(name, "connection")) note_connection(value);
     if (same_text(name, "expect")) head_.expects_continue |= same_text(value, "100-continue");
+    return std::nullopt;
+  }
+
+  Fault keep(const Kept& kept, std::string_view name, std::string_view value) {
+    if (kept.times == Times::kOnce && !(head_.*kept.value).empty()) {
+      return "there is more than one " + std::string(name);
+    }
+    if ((head_.*kept.value).empty()) head_.*kept.value = value;
     return std::nullopt;
   }
 

@@ -90,7 +90,8 @@ std::unique_ptr<ProgramRoute> RequestFlow::question_for(Exchange& x) {
       .engines = x.at.dispatcher->engines_like(*x.at.replica()),
       .own = x.at.replica()->id(),
       .request = call_request(x),
-      .body = [&x] { return std::string_view(x.large ? *x.large->text : x.ask.body); }};
+      .body = [&x] { return std::string_view(x.large ? *x.large->text : x.ask.body); },
+      .room = [&x] { return (x.large ? x.large->share : x.ask.share).again(); }};
   if (errand.engines.size() > kMostEngines) errand.engines.resize(kMostEngines);
   ProgramRoute::About about{.ask = route_ask(x, errand, within), .within = within};
   return std::make_unique<ProgramRoute>(std::move(errand), std::move(link), std::move(about),

@@ -141,8 +141,11 @@ std::string EngineCalls::take_place(EngineLeg& leg, const routing::Replica& at) 
 
 // Where the first engine is that needs it.
 void EngineCalls::start_prompt(const EngineLeg& first) {
-  if (std::exchange(tokenizes_, true)) return;
-  prompt_fault_.clear();
+  if (tokenizes_) return;
+  auto room = errand_.room();
+  prompt_fault_ = room ? "" : "no_room";
+  if (!room) return;
+  tokenizes_ = true;
   auto leg = std::make_unique<EngineLeg>();
   leg->is_ours = true;
   leg->wanted.set_verb(v1::ENGINE_VERB_TOKENIZE);
@@ -150,7 +153,7 @@ void EngineCalls::start_prompt(const EngineLeg& first) {
   leg->at = first.at;
   leg->begun = first.begun;
   leg->due = first.due;
-  open(*leg, leg->at, tokenize_request(errand_.request, errand_.body()));
+  open(*leg, leg->at, tokenize_request(errand_.request, errand_.body()), std::move(*room));
   legs_.push_back(std::move(leg));
 }
 

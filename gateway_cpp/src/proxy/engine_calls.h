@@ -17,6 +17,7 @@
 #include "dispatch/dispatcher.h"
 #include "proxy/engine_leg.h"
 #include "proxy/parts.h"
+#include "runtime/body_budget.h"
 #include "runtime/signal.h"
 #include "upstream/call_request.h"
 
@@ -34,6 +35,8 @@ struct EngineErrand {
   routing::ReplicaId own;                 // where the request has its place
   upstream::CallRequest request;          // to be generated, without its body
   std::function<std::string_view()> body;
+  // What a copy of it holds of the budget for bodies; nothing: there is no room for one.
+  std::function<std::optional<runtime::BodyShare>()> room;
 };
 
 struct LegDeath {
@@ -110,7 +113,9 @@ class EngineCalls {
   void note_failure(const EngineLeg& leg);
   void reap();
 
-  void open(EngineLeg& leg, const EngineLeg::Replica& at, const google::protobuf::Message& message);
+  // `share`: what the message holds of the budget for bodies, until it has gone.
+  void open(EngineLeg& leg, const EngineLeg::Replica& at, const google::protobuf::Message& message,
+            runtime::BodyShare share = {});
 
   const EngineErrand errand_;
   Legs legs_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proxy/body_job.h"
 #include "proxy/engine_calls.h"
 #include "proxy/engine_requests.h"
 #include "proxy/failover.h"
@@ -81,21 +82,22 @@ void EngineCalls::start_step(EngineLeg& leg) {
 }
 
 void EngineCalls::open(EngineLeg& leg, const EngineLeg::Replica& at,
-                       const google::protobuf::Message& message) {
-  auto body = std::make_shared<std::string>(message.SerializeAsString());
-  const bool is_large = body->size() > upstream::kLargeBodyBytes;
+                       const google::protobuf::Message& message, runtime::BodyShare share) {
+  const auto body = std::make_shared<LargeBody>(message.SerializeAsString(), std::move(share));
+  const std::string& text = *body->text;
+  const bool is_large = text.size() > upstream::kLargeBodyBytes;
   upstream::CallRequest request{.request_id = errand_.request.request_id,
                                 .traceparent = errand_.request.traceparent,
                                 .method = "POST",
                                 .path = path_of(leg.step()),
-                                .body = is_large ? std::string_view() : std::string_view(*body),
+                                .body = is_large ? std::string_view() : std::string_view(text),
                                 .priority = errand_.request.priority,
                                 .tenant = errand_.request.tenant};
   leg.answer.clear();
   leg.state = EngineLeg::State::kRuns;
   leg.call =
       errand_.parts.upstream.open({at->id().value, at->address(), at->own_token()}, request,
-                                  errand_.news, is_large ? upstream::SharedBody(body) : nullptr);
+                                  errand_.news, is_large ? LargeBody::bytes_of(body) : nullptr);
 }
 
 void EngineCalls::end_step(EngineLeg& leg) {

@@ -1,6 +1,7 @@
 #include "proxy/settle.h"
 
 #include <utility>
+#include <vector>
 
 #include "base/printable.h"
 

@@ -19,6 +19,9 @@ namespace penstock::routing {
 
 // What follows from a replica's state; sums and pools are kept by the difference of two of these.
 struct Standing {
+  // First, since two that differ mostly do so in these.
+  std::uint32_t load = 0;  // calls, ours and others'
+  double score = 0;        // load for each place, smaller is better
   bool starting = false;
   bool ready = false;      // by the routes and by its own word
   bool sound = false;      // ready, and nothing speaks against it
@@ -30,8 +33,6 @@ struct Standing {
   bool spare = false;      // doubted, with room: for when nobody is sound
   bool adapting = false;   // callable, and takes adapters
   bool slotted = false;    // ready, and reports slots for adapters
-  std::uint32_t load = 0;  // calls, ours and others'
-  double score = 0;        // load for each place, smaller is better
   bool operator==(const Standing&) const = default;
 };
 

@@ -12,6 +12,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -90,6 +91,13 @@ class BodyShare {
   ~BodyShare() { shrink_to(0); }
 
   size_t bytes() const { return bytes_; }
+  // Of as much again, for a copy of the body; nothing: there is no room for one.
+  std::optional<BodyShare> again() const {
+    if (budget_ == nullptr) return BodyShare();  // nothing is counted
+    BodyShare copy(*budget_, part_);
+    if (!copy.grow_to(bytes_)) return std::nullopt;
+    return copy;
+  }
   // False: there is no room for so many now, and the share is as it was.
   bool grow_to(size_t bytes) {
     if (bytes <= bytes_) return true;

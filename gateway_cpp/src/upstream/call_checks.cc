@@ -49,9 +49,11 @@ std::string fault_of(const Head& head) {
   if (std::max(head.model.size(), head.model_version.size()) > kLongestName) {
     return "the name of its model is longer than " + std::to_string(kLongestName) + " bytes";
   }
-  const uint32_t most = std::max({head.prompt_tokens, head.cached_tokens, head.trimmed_tokens,
-                                  head.trimmed_messages, head.kv_moved_tokens});
-  return most > kMostTokens ? "it counts " + std::to_string(most) + " tokens" : std::string();
+  for (const uint32_t count : {head.prompt_tokens, head.cached_tokens, head.trimmed_tokens,
+                               head.trimmed_messages, head.kv_moved_tokens}) {
+    if (count > kMostTokens) return "it counts " + std::to_string(count) + " tokens";
+  }
+  return {};
 }
 
 std::string fault_of(const Finished& outcome) {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.control.errors import NotFound, Unavailable
+from penstock.control.node_agent.program_health import ProgramBounds
 from penstock.control.node_agent.program_life import ProgramHome, ProgramNeeds, last_words
 from penstock.control.node_agent.program_texts import ProgramTexts
 from penstock.control.node_agent.programs import RouterPrograms
@@ -21,6 +24,9 @@ from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_launcher import FakeLauncher, FakeProcess
 from tests.fakes.waiting import until
 
+BOUNDS = ProgramBounds(
+    timedelta(seconds=2), window=timedelta(seconds=3), pause=timedelta(seconds=4)
+)
 TEXT = "async def route(request, engines, stats): ..."
 SHIPPED = RouterProgram(deployment_uid="u1", deployment="chat", digest="d1", name="data_parallel")
 FILE = RouterProgram(deployment_uid="u1", deployment="chat", digest=digest_of(TEXT))
@@ -51,13 +57,21 @@ class Node:
         self.clock = ManualClock()
         home = ProgramHome(folder / "programs", folder / "logs", ("ours.routing",))
         texts = ProgramTexts(folder / "texts", self.source)
-        needs = ProgramNeeds(home, texts, self.launcher, self.clock, lambda: None)
+        self.cores = 0.0  # that each process takes
+        needs = ProgramNeeds(home, texts, self.launcher, self.clock, lambda: None, self.cpu, BOUNDS)
         self.programs = RouterPrograms(needs)
+        self.stopped: list[FakeProcess] = []
 
     async def pass_time(self) -> None:
         while True:
             await asyncio.sleep(0.001)
             self.clock.advance(timedelta(milliseconds=20))
+            for process in self.launcher.started:
+                if process.alive() and process not in self.stopped and self.draft(process).exists():
+                    os.utime(self.draft(process))
+
+    def cpu(self, _: int) -> float:
+        return self.cores * self.clock.monotonic()
 
     def wants(self, *programs: RouterProgram) -> None:
         self.programs.learn(HeartbeatReply(programs=programs))
@@ -73,8 +87,12 @@ class Node:
 
     def answers(self, process: FakeProcess, *digests: str) -> None:
         """That process says that it can be asked."""
-        told = process.argv[process.argv.index("--announce") + 1]
-        Path(told).write_text(json.dumps({"pid": process.pid, "digests": digests}))
+        told = json.dumps({"pid": process.pid, "digests": digests})
+        self.draft(process).write_text(told)
+
+    def draft(self, process: FakeProcess) -> Path:
+        """Where that process says it."""
+        return Path(process.argv[process.argv.index("--announce") + 1])
 
     async def tells(self, what: Callable[[ProgramStatus], bool]) -> ProgramStatus:
         def found() -> ProgramStatus | None:
@@ -214,6 +232,50 @@ async def test_one_that_does_not_start_in_time_is_killed(node: Node) -> None:
     process = await node.started(1)
     await process.wait()
     assert process.signals[0] == "KILL"
+
+
+async def test_one_that_is_stopped_is_ended_and_started_again(node: Node) -> None:
+    node.wants(SHIPPED)
+    first = await node.started(1)
+    node.answers(first, "d1")
+    await node.tells(lambda it: it.running)
+    await node.clock.sleep(timedelta(seconds=5))
+    assert first.alive(), "it is heard"
+    node.stopped.append(first)
+    status = await node.tells(lambda it: it.restarts == 1)
+    assert re.match(r"it was not heard for [23] s: it was stopped", status.last_error)
+    assert first.signals[0] == "KILL"
+    node.answers(await node.started(2), "d1")
+    assert (await node.tells(lambda it: it.running)).last_error == ""
+
+
+async def test_one_that_takes_the_machine_is_ended_and_rests(node: Node) -> None:
+    node.cores = 0.8
+    node.wants(SHIPPED)
+    first = await node.started(1)
+    node.answers(first, "d1")
+    await node.tells(lambda it: it.running)
+    await node.clock.sleep(timedelta(seconds=7))
+    assert first.alive()
+    node.cores = 1.5
+    status = await node.tells(lambda it: it.restarts == 1)
+    ended = node.clock.monotonic()
+    assert re.fullmatch(r"it took \d\.\d\d cores for \d s, 0\.9 at most", status.last_error)
+    await node.started(2)
+    assert node.clock.monotonic() - ended > 3
+
+
+async def test_one_that_could_say_nothing_is_told_of_with_why(tmp_path: Path) -> None:
+    (tmp_path / "programs").write_text("no folder")
+    node = Node(tmp_path)
+    tasks = [asyncio.ensure_future(each) for each in (node.programs.run(), node.pass_time())]
+    node.wants(SHIPPED)
+    (await node.started(1)).end(1)
+    said = (await node.tells(lambda it: bool(it.last_error))).last_error
+    assert said == f"exit code 1: {tmp_path}/programs cannot be written: Not a directory"
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_a_module_runs_only_where_the_node_lists_it(node: Node) -> None:

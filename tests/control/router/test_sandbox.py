@@ -6,6 +6,7 @@ import os
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -99,7 +100,7 @@ async def test_what_goes_wrong_in_one_request_is_that_requests_failure(routers: 
     process = routers.start(DOES)
     async with await routers.dialed(process, DOES) as gateway:
         for deed, error in (
-            ("while True: kept.append(bytearray(8 << 20))", "MemoryError"),
+            ("while True: kept.append(bytes(8 << 20))", "MemoryError"),
             ("import socket\nwhile True: kept.append(socket.socket())", "Too many open files"),
             ("raise RuntimeError('no')", "RuntimeError: no"),
             ("import sys; sys.exit(4)", "SystemExit: 4"),
@@ -138,6 +139,33 @@ async def test_nothing_of_its_machine_but_its_python_is_open_to_it(
         assert not after.error
         after = await gateway.decides(session="import wave; open('/dev/null', 'w').write('x')")
     assert (after.replica_id, after.error) == ("a", "")
+
+
+@pytest.mark.skipif(not version(), reason="a kernel without Landlock")
+async def test_its_threads_may_no_more_than_it(
+    routers: Routers, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """gRPC's own, too, which reach other machines for who asks them to."""
+    secret = tmp_path_factory.mktemp("elsewhere") / "cluster.token"
+    secret.write_text("secret")
+    process = routers.start(DOES)
+    await process.told()
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        elsewhere.settimeout(0)
+        at = f"127.0.0.1:{elsewhere.getsockname()[1]}"
+        reach = f"import grpc; kept.append(c := grpc.insecure_channel('{at}'))\n"
+        reach += "grpc.channel_ready_future(c).result(1)"
+        read = "from concurrent.futures import ThreadPoolExecutor as Threads\n"
+        read += f"Threads().submit(open, '{secret}').result()"
+        async with await routers.dialed(process, DOES) as gateway:
+            assert "Timeout" in (await gateway.decides(session=reach)).detail
+            assert "PermissionError" in (await gateway.decides(session=read)).detail
+            tasks = list(Path(f"/proc/{process.child.pid}/task").iterdir())
+            said = [(each / "status").read_text() for each in tasks]
+        with pytest.raises(BlockingIOError):
+            elsewhere.accept()
+    assert len(said) > 2
+    assert all("NoNewPrivs:\t1" in each and "Seccomp:\t2" in each for each in said)
 
 
 async def test_what_it_prints_is_dropped_beyond_what_a_log_takes(routers: Routers) -> None:

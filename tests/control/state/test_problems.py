@@ -27,6 +27,7 @@ from penstock.control.state.problems import (
 )
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.rollout.status import status_of
+from penstock.control.state.routing.program import NO_TEXTS
 from penstock.control.state.shadow.shadows import Compared, Shadow, Shadows
 from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
 from tests.fakes.canary_values import canary
@@ -43,7 +44,7 @@ WELL = HeadHealth()
 
 def found(view: ClusterView, head: HeadHealth = WELL, *, seconds: int = 1) -> tuple[Problem, ...]:
     live = Liveness(nodes={node().id: ObservedNode(NOON, Resources())})
-    return problems(view, live, head, NOON + seconds * SECOND)
+    return problems(view, live, head, NOON + seconds * SECOND, NO_TEXTS)
 
 
 def one(view: ClusterView, head: HeadHealth = WELL, *, seconds: int = 1) -> Problem:

@@ -11,12 +11,14 @@ import pytest
 
 from penstock.control.state.applied import Applied
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.fleet.liveness import Liveness
 from penstock.control.state.fleet.replica import FailedAdapter
+from penstock.control.state.problems import HeadHealth, ProblemKind, problems
 from penstock.control.state.rollout.deployment import changed
 from penstock.control.state.rollout.revision import Origin
 from penstock.control.state.routing.degrading import degrading
 from penstock.control.state.routing.limits import CanaryWeight, Limits, SelectionPolicy, Sharing
-from penstock.control.state.routing.program import digest_of
+from penstock.control.state.routing.program import NO_TEXTS, digest_of
 from penstock.control.state.routing.program_setting import Program, Roles
 from penstock.control.state.tenancy.spend import Budgets
 from penstock.control.state.tenancy.tenancy import Tenancy
@@ -71,6 +73,22 @@ def test_documents_of_heads_that_knew_no_digests_are_read() -> None:
     (after,) = restored.replicas.values()
     assert (after.status.adapters, after.status.adapter_digests) == (("pirate@1",), ())
     assert (after.status.failed_adapters, after.status.adapter_slots) == ((), 0)
+
+
+def test_a_deployment_with_the_policy_of_a_newer_head_is_kept_and_told() -> None:
+    contents = stored(ClusterView().with_deployment(deployment()))
+    newer = {
+        key: replace(it, document={**it.document, "selection_policy": "by_moon"})
+        for key, it in contents.documents.items()
+    }
+    view = view_of(replace(contents, documents=newer), NOON)
+    assert view.unreadable == ()
+    assert view.deployments[MINI].spec.sharing.policy is SelectionPolicy.POWER_OF_TWO
+    (told,) = problems(view, Liveness(), HeadHealth(), NOON, NO_TEXTS)
+    assert (told.kind, told.subject) == (ProblemKind.UNREADABLE, "deployment mini")
+    assert "its selection policy 'by_moon' is one of a newer Penstock" in told.text
+    anew = changed(view.deployments[MINI], spec(replicas=3), NOON)
+    assert not problems(view.with_deployment(anew), Liveness(), HeadHealth(), NOON, NO_TEXTS)
 
 
 def test_what_a_deployment_says_is_read_as_it_was_written() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -10,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from penstock.v1 import microserving_pb2 as v1
 from penstock.v1 import router_pb2 as router
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, route
-from tests.fakes.fake_replica import hang
+from tests.fakes.fake_replica import FakeCall, hang
 from tests.fakes.fake_router import TOKEN, Asked, FakeRouter, Program
 from tests.fakes.moving_engine import PROMPT, MovingEngine
+from tests.fakes.spoken import SPOKEN
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.raw_http import Response, chat
+from tests.gateway_cpp.blackbox.raw_http import Response, chat, request
 
 USES = ("prep_recv", "remote_send")
 MOVED = PROMPT // 16 * 16
@@ -155,6 +158,33 @@ async def test_kv_is_moved_and_the_call_that_generates_says_so(lead: Lead) -> No
     line = await until(lambda: led.system.gateway.find_log("request settled"), "it is logged")
     assert line["program"] == "decided"
     assert f"remote_send@r1={MOVED}/" in line["legs"]
+
+
+@pytest.mark.parametrize("path", SPOKEN)
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_program_leads_each_dialect(lead: Lead, path: str, *, streams: bool) -> None:
+    spoken = SPOKEN[path]
+
+    async def speaks(call: FakeCall) -> None:
+        stream = spoken.begin + spoken.text("Hello") + spoken.end
+        await call.send(stream if streams else spoken.unary)
+        await call.finish()
+
+    led = await lead(split)
+    led.engines[2].script = speaks
+    body = json.dumps(spoken.body | {"stream": streams}).encode()
+    answer = await led.system.ask(request(path=path, body=body))
+    assert answer.status == 200
+    assert b"Hello" in answer.body if streams else answer.body == spoken.unary
+    assert answer.headers["x-penstock-kv-moved"] == str(MOVED)
+    (asked,) = led.router.asked
+    assert asked.ask.path == path
+    (tokenized,) = (
+        v1.TokenizeRequest.FromString(call.request.body).call
+        for call in led.system.replicas[2].calls
+        if call.request.path.endswith("/Tokenize")
+    )
+    assert (tokenized.path, tokenized.body) == (path, body)
 
 
 async def test_what_was_moved_before_a_program_failed_was_not_cached_before(lead: Lead) -> None:

@@ -50,6 +50,35 @@ TEST_F(ProgramFlowTest, KvIsMovedAndTheCallThatGeneratesSaysSo) {
   EXPECT_NE(log_.text().find("remote_send@p1=80/0ms"), std::string::npos);
 }
 
+TEST_F(ProgramFlowTest, ACopyOfTheBodyThatThereIsNoRoomForIsNotMade) {
+  const std::string body = kStream;
+  runtime::BodyBudget budget(2 * body.size());
+  runtime::BodyShare other(budget);
+  Ask ask;
+  ask.request_id = "req_1";
+  ask.endpoint = endpoint_;
+  ask.body = body;
+  ask.share = runtime::BodyShare(budget);
+  ASSERT_TRUE(ask.share.grow_to(body.size()));
+  ask.received = clock_.steady_now();
+  ask.caller = caller();
+  loop_.spawn(run(std::move(ask)));
+  loop_.poll();
+  ASSERT_TRUE(other.grow_to(1));
+  wants(v1::ENGINE_VERB_LOOKUP, "d2");
+  ASSERT_EQ(replies(), 1U);
+  EXPECT_EQ(replied(0).error(), "no_room");
+  EXPECT_TRUE(upstream_.calls.empty());
+  other.shrink_to(0);
+  wants(v1::ENGINE_VERB_LOOKUP, "d2");
+  ASSERT_EQ(upstream_.calls.size(), 1U);
+  answer_tokens(0, 100);
+  EXPECT_EQ(budget.held(), body.size());
+  reply_.leave();
+  loop_.poll();
+  EXPECT_EQ(budget.held(), 0U);
+}
+
 TEST_F(ProgramFlowTest, TheTimeOfEnginesIsNotTheProgramsOwn) {
   prepare_and_send();
   pass(seconds(2));

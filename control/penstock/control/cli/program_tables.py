@@ -31,7 +31,7 @@ def replica_note(it: ReplicaModel) -> tuple[str, str]:
 
 
 def _row(name: str, it: ProgramStatusModel, at: ProgramAtModel) -> tuple[str, ...]:
-    state = "not asked" if at.unavailable else "asked"
+    state = "asked" if not at.unavailable else "starting" if it.starting else "not asked"
     counts = (at.asked, at.decided, at.failed, at.moved_tokens)
     return (name, state, it.name, at.gateway, *map(str, counts))
 
@@ -39,13 +39,13 @@ def _row(name: str, it: ProgramStatusModel, at: ProgramAtModel) -> tuple[str, ..
 def _reasons(it: ProgramStatusModel) -> Iterator[str]:
     """Why it is not asked, what failed, and how its processes ended."""
     for at in it.gateways:
-        if at.unavailable:
+        if at.unavailable and not it.starting:
             yield f"gateway {at.gateway} does not ask: {at.unavailable}"
         for each in at.failures:
             said = f": {each.last}" if each.last else ""
             yield f"gateway {at.gateway}: {each.count} {each.reason}{said}"
     for on in it.nodes:
         if on.last_error or not on.running:
-            state = "runs" if on.running else "does not run"
+            state = "runs" if on.running else "starts" if it.starting else "does not run"
             said = f": {on.last_error}" if on.last_error else ""
             yield f"on node {on.node} it {state}, {on.restarts} restarts{said}"

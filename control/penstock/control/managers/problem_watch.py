@@ -11,6 +11,7 @@ from typing import Protocol
 from penstock.control.errors import Unavailable
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.routing.routes import RouteManager
+from penstock.control.shipped_programs import shipped_programs
 from penstock.control.state.problems import HeadHealth, Problem, problems
 from penstock.control.supervision.clock import Clock
 
@@ -51,8 +52,8 @@ class ProblemWatch:
         health = HeadHealth(
             self._data_dir, self._store.failing, self._routes.withheld, self._cluster.takes_over
         )
-        cluster = self._cluster
-        return problems(cluster.view(), cluster.liveness.known, health, self._clock.steady())
+        view, live = self._cluster.view(), self._cluster.liveness.known
+        return problems(view, live, health, self._clock.steady(), shipped_programs())
 
     def latest(self) -> tuple[Problem, ...]:
         """The list, a second old at most."""

@@ -9,13 +9,20 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.control import log_files
 from penstock.control.errors import LaunchFailed, SecretUnusable
+from penstock.control.node_agent.program_health import (
+    Fault,
+    ProgramBounds,
+    Vitals,
+    beat_of,
+    unwritable,
+)
 from penstock.control.node_agent.program_texts import ProgramTexts
 from penstock.control.router.program import printable
 from penstock.control.secrets_files import write_secret
@@ -27,6 +34,7 @@ from penstock.v1 import nodes_pb2
 log = logging.getLogger(__name__)
 
 LOOK_EVERY: Final = timedelta(milliseconds=20)  # for what a process that starts announces
+VITALS_EVERY: Final = timedelta(seconds=1)
 START_LIMIT: Final = timedelta(seconds=30)
 END_LIMIT: Final = timedelta(seconds=12)  # longer than a program lets its streams end
 OTHER_TEXT: Final = "this node's Penstock ships another text of it: update it"
@@ -54,6 +62,8 @@ class ProgramNeeds:
     launcher: Launcher
     clock: Clock
     changed: Callable[[], None]  # what is told of it has changed
+    cpu: Callable[[int], float]  # seconds that the process of that pid has taken
+    bounds: ProgramBounds = field(default_factory=ProgramBounds)
 
 
 class ProgramLife:
@@ -75,6 +85,7 @@ class ProgramLife:
         self._ending = asyncio.Event()
         self._failures = 0  # in a row
         self._began = 0.0
+        self._fault: Fault | None = None  # that its process was ended for
 
     @property
     def running(self) -> bool:
@@ -122,7 +133,7 @@ class ProgramLife:
         argv = await self._command()
         _remove(self.draft)
         log_files.begin(self.log_path)
-        self._began = self._needs.clock.monotonic()
+        self._began, self._fault = self._needs.clock.monotonic(), None
         process = await self._needs.launcher.start(argv, log_path=self.log_path)
         if self._ending.is_set():  # meanwhile
             process.terminate()
@@ -145,8 +156,7 @@ class ProgramLife:
         self._process, self._digests = None, ()
         if self._ending.is_set():
             return None
-        said = last_words(log_files.tail(self.log_path, _LAST_LINES))
-        self._last_error = printable(str(refusal or said or f"exit code {exit_code}"))
+        self._last_error = printable(str(refusal or self._why_ended(exit_code)))
         self.restarts += refusal is None
         self._needs.changed()
         log.warning(
@@ -158,7 +168,7 @@ class ProgramLife:
         decision = after_end(OWN_PROCESSES, self._failures, Ending(None, ran))
         assert isinstance(decision, StartAgain)  # no exit code of a replica
         self._failures = decision.failures
-        return decision.after
+        return max(decision.after, self._fault.pause if self._fault else decision.after)
 
     async def pause(self, duration: timedelta) -> bool:
         """Waits before the next start."""
@@ -195,13 +205,29 @@ class ProgramLife:
         if not said or not _published(self.file, said):
             process.kill_group()
             return
-        _remove(self.draft)
         self._digests, self._last_error = _digests_in(said), ""
         self._needs.changed()
         self._answers(self)
-        await self._ending.wait()
-        await clock.sleep(END_LIMIT)
+        await self._watch_over(process)
+        if self._ending.is_set():
+            await clock.sleep(END_LIMIT)
         process.kill_group()
+
+    async def _watch_over(self, process: Process) -> None:
+        """Until it is to end, or does not do: it may be stopped, or take the machine."""
+        needs = self._needs
+        vitals = Vitals(needs.bounds, needs.clock.monotonic(), needs.cpu(process.pid))
+        while not self._fault and await self.pause(VITALS_EVERY):
+            beat, cpu = beat_of(self.draft), needs.cpu(process.pid)
+            self._fault = vitals.fault(needs.clock.monotonic(), beat, cpu)
+
+    def _why_ended(self, exit_code: int | None) -> str:
+        if self._fault:
+            return self._fault.why
+        if said := last_words(log_files.tail(self.log_path, _LAST_LINES)):
+            return said
+        mute = unwritable(self._needs.home.logs, self._needs.home.announced)
+        return f"exit code {exit_code}" + (f": {mute}" if mute else "")
 
 
 def last_words(lines: Sequence[str]) -> str:

@@ -195,6 +195,15 @@ def _may_be_ours(pid: int) -> bool:
         return False
 
 
+def cpu_seconds(pid: int) -> float:
+    """That a process and its threads have taken; 0 where it does not run."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)
+
+
 def start_time(pid: int, *, even_dead: bool = False) -> float | None:
     """Seconds from boot to the start of the process; None if it does not run."""
     try:

@@ -19,12 +19,12 @@ from typing import Final
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # system calls, on every architecture
 _VERSION: Final = 1  # flag
-_PATH_BENEATH: Final = 1  # kind of rule
+_PATH_BENEATH, _NET_PORT = 1, 2  # kinds of rules
 _PR_SET_NO_NEW_PRIVS: Final = 38
 
 _WRITE, _READ, _LIST = (1 << bit for bit in (1, 2, 3))
 _FILES: Final = {1: 13, 2: 14, 3: 15, 4: 15}  # rights by version; later ones have 16
-_NET: Final = 3  # from version 4: to bind, to connect
+_BIND, _CONNECT = 1, 2  # from version 4
 _SCOPES: Final = 3  # from version 6: abstract sockets, signals
 _PR_SET_SECCOMP: Final = 22
 _FILTERED: Final = 2  # mode of seccomp
@@ -53,26 +53,36 @@ class _Beneath(ctypes.Structure):
     _fields_ = [("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32)]
 
 
+class _Port(ctypes.Structure):
+    _fields_ = [("allowed", ctypes.c_uint64), ("port", ctypes.c_uint64)]
+
+
 def version() -> int:
     """Of the kernel's Landlock; 0: it has none."""
     return max(0, _call(_CREATE_RULESET, None, 0, _VERSION))
 
 
-def confine() -> bool:
-    """Holds this thread to that, and those that it starts from now on; False: the kernel cannot."""
+def confine(port: int = 0) -> bool:
+    """Holds this thread to that, and those that it starts from now on; False: the kernel cannot.
+
+    Landlock knows no threads but these: so before others start. `port`: of TCP, which may be taken
+    nevertheless; 0: none."""
     ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _start_no_process()
     known = version()
     if not known:
         return False
     files = (1 << _FILES.get(known, 16)) - 1
-    asked = _Ruleset(files, _NET if known >= 4 else 0, _SCOPES if known >= 6 else 0)
+    net = _BIND | _CONNECT if known >= 4 else 0
+    asked = _Ruleset(files, net, _SCOPES if known >= 6 else 0)
     size = 24 if known >= 6 else 16 if known >= 4 else 8
     rules = _call(_CREATE_RULESET, ctypes.byref(asked), size, 0)
     if rules < 0:
         return False
     _allow(rules, _python(), files & (_READ | _LIST))
     _allow(rules, _DEVICES, files & (_READ | _WRITE))
+    if net and port:
+        _call(_ADD_RULE, rules, _NET_PORT, ctypes.byref(_Port(_BIND, port)), 0)
     done = _call(_RESTRICT_SELF, rules, 0) == 0
     os.close(rules)
     return done

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from penstock.control.router.server import announce, serve
 from penstock.control.shipped_programs import shipped_programs
 
 GRACE_SECONDS: Final = 10.0  # for streams, once another process has taken over
+UNBOUNDED: Final = "this kernel has no Landlock: what it may read is not bounded"
 
 
 def run_router(path: Path, text: Path | None, digest: str, module: str | None) -> int:
@@ -33,7 +35,13 @@ def run_router(path: Path, text: Path | None, digest: str, module: str | None) -
     sandbox.end_if_it_stands_still()
     try:
         texts = {} if module else {"program": _read(text, digest)} if text else shipped_programs()
-        asyncio.run(_run(texts, module, path))
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with _free_port() as held:
+            port = held.getsockname()[1]
+            # A module is code of the machine's owner.
+            if not module and not confine(port):
+                sys.stderr.write(f"router: {UNBOUNDED}\n")
+            asyncio.run(_run(texts, module, port, file))
     except (BadProgram, OSError) as error:
         sys.stderr.write(f"router: error: {error}\n")
         return 1
@@ -47,19 +55,27 @@ def _read(file: Path, digest: str) -> str:
     return text.decode("utf-8", "replace")
 
 
-async def _run(texts: Mapping[str, str], module: str | None, path: Path) -> None:
-    """Serves until SIGTERM, and then until no gateway has a stream, or the grace is over."""
+def _free_port() -> socket.socket:
+    """Holds one until the server listens there, which shares it: nobody else can have it."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
+
+
+async def _run(texts: Mapping[str, str], module: str | None, port: int, file: int) -> None:
+    """Serves until SIGTERM, and then until no gateway has a stream, or the grace is over. Every
+    thread begins here, within the bounds."""
+    sandbox.end_if_it_stands_still()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     token, programs = token_hex(32), Programs()
-    server, port = await serve(programs, token)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    # Before a line of a program runs. A module is code of the machine's owner.
-    if not module and not confine():
-        sys.stderr.write("router: this kernel has no Landlock: what it may read is not bounded\n")
+    server, _ = await serve(programs, token, port)
+    if not module:
+        confine()  # the port is taken: this thread takes none any more
     programs.add(*_loaded(texts, module))
-    watching = asyncio.ensure_future(sandbox.watch(programs.stuck))
+    watching = asyncio.ensure_future(sandbox.watch(programs.stuck, file))
     announce(file, port, token, programs.programs)
     await stop.wait()
     await server.stop(GRACE_SECONDS)

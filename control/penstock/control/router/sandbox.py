@@ -88,11 +88,13 @@ def end_if_it_stands_still() -> None:
     faulthandler.dump_traceback_later(STANDSTILL, exit=True, file=_STDERR)
 
 
-async def watch(stuck: Callable[[float], str]) -> None:
+async def watch(stuck: Callable[[float], str], beats: int) -> None:
     """Ends the process where its loop stands still, or a program does not end when it is told to
-    (`stuck`: for which request, after so many seconds)."""
+    (`stuck`: for which request, after so many seconds). `beats`: a file whose time tells who looks
+    at it from outside that the loop turns."""
     while not (request := stuck(STANDSTILL)):
         end_if_it_stands_still()
+        os.utime(beats)
         await asyncio.sleep(STANDSTILL / 4)
     sys.stderr.write(f"router: error: the program goes on after request {request} has ended\n")
     os._exit(1)

@@ -62,19 +62,20 @@ async def _answer(talk: Conversation, context: grpc.aio.ServicerContext[Any, Any
         await context.write(await talk.next_frame())
 
 
-async def serve(programs: Programs, token: str) -> tuple[grpc.aio.Server, int]:
-    """Starts to serve at a free port of the loopback."""
+async def serve(programs: Programs, token: str, port: int = 0) -> tuple[grpc.aio.Server, int]:
+    """Starts to serve at that port of the loopback; 0: at a free one."""
     server = grpc.aio.server(options=OPTIONS)
     router_pb2_grpc.add_RouterServicer_to_server(  # type: ignore[no-untyped-call]
         RouterService(programs, token), server
     )
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     return server, port
 
 
 def announce(file: int, port: int, token: str, digests: Collection[str]) -> None:
-    """Says where it is asked, and by which token, to the agent that started it."""
+    """Says where it is asked, and by which token, to the agent that started it. The file stays
+    open: whoever renews its time says that the process is well."""
     told = {
         "address": f"127.0.0.1:{port}",
         "token": token,
@@ -82,4 +83,3 @@ def announce(file: int, port: int, token: str, digests: Collection[str]) -> None
         "pid": os.getpid(),
     }
     os.write(file, json.dumps(told).encode())
-    os.close(file)

@@ -106,6 +106,15 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownPolicy:
+    """Of a deployment's document of a newer head, as of that generation: read as power_of_two."""
+
+    deployment: DeploymentName
+    generation: int
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
     """Everything the head knows at one moment. Mappings are read-only."""
 
@@ -127,6 +136,7 @@ class ClusterView:
     held: str = ""  # why this head holds still; empty: it is in command
     unreadable: tuple[str, ...] = ()  # documents of the store that this version cannot read
     programs: Mapping[str, str] = field(default_factory=dict)  # texts of router programs, by digest
+    unknown_policies: tuple[UnknownPolicy, ...] = ()
     _by_name: dict[DeploymentName, list[Replica]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -17,6 +17,7 @@ from penstock.control.state.fleet.replica import LIVE, Node, NodeIntent, NodeSta
 from penstock.control.state.fleet.serving import is_current
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
+from penstock.control.state.routing.program import Texts
 from penstock.control.state.routing.program_reports import program_trouble
 from penstock.control.state.shadow.condition import missing
 
@@ -70,9 +71,9 @@ class HeadHealth:
 
 
 def problems(
-    view: ClusterView, live: Liveness, head: HeadHealth, now: datetime
+    view: ClusterView, live: Liveness, head: HeadHealth, now: datetime, shipped: Texts
 ) -> tuple[Problem, ...]:
-    """All of them, what concerns everything first."""
+    """All of them, what concerns everything first. `shipped`: router programs, by name."""
     return (
         *_of_head(view, head),
         *(
@@ -86,7 +87,8 @@ def problems(
         ),
         *_of_gateways(view),
         *(each for _, it in sorted(view.deployments.items()) for each in _of_deployment(view, it)),
-        *_of_programs(view, live),
+        *_of_policies(view),
+        *_of_programs(view, live, shipped, now),
         *_of_shadows(view),
         *_of_canaries(view, now),
     )
@@ -186,9 +188,22 @@ def _canary_trouble(canary: Canary, now: datetime) -> str:
     return ""
 
 
-def _of_programs(view: ClusterView, live: Liveness) -> Iterator[Problem]:
+def _of_policies(view: ClusterView) -> Iterator[Problem]:
+    for it in view.unknown_policies:
+        known = view.deployments.get(it.deployment)
+        if known and known.generation == it.generation:
+            text = (
+                f"its selection policy {it.policy!r} is one of a newer Penstock: its requests go by"
+                " power_of_two, until that version is back or another policy is set"
+            )
+            yield Problem(ProblemKind.UNREADABLE, f"deployment {it.deployment}", shortened(text))
+
+
+def _of_programs(
+    view: ClusterView, live: Liveness, shipped: Texts, now: datetime
+) -> Iterator[Problem]:
     for name, deployment in sorted(view.deployments.items()):
-        if text := program_trouble(view, live, deployment):
+        if text := program_trouble(view, live, deployment, shipped, now):
             yield Problem(ProblemKind.PROGRAM, f"deployment {name}", shortened(text))
 
 

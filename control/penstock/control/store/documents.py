@@ -16,7 +16,7 @@ from penstock.control.errors import PenstockError
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.applied import Applied
 from penstock.control.state.canary.canary import Canary, Counted, canaries_of
-from penstock.control.state.cluster import ClusterView
+from penstock.control.state.cluster import ClusterView, UnknownPolicy
 from penstock.control.state.fleet.replica import (
     Node,
     NodeFacts,
@@ -34,6 +34,7 @@ from penstock.control.state.rollout.kept_evidence import (
 )
 from penstock.control.state.rollout.revision import Revision
 from penstock.control.state.rollout.template import Template
+from penstock.control.state.routing.limits import SelectionPolicy
 from penstock.control.state.routing.program import digest_of
 from penstock.control.state.shadow.shadows import Shadow, Shadows
 from penstock.control.state.tenancy.shares import Shares
@@ -65,6 +66,7 @@ CANARY = "canary"
 APPLIED = "applied"
 TEMPLATE_EVIDENCE = "template-evidence"
 DEPLOYMENT_POLICY = "deployment-policy"
+POLICY = "selection_policy"
 TEMPLATES, DEPLOYMENTS = Codec(Template), Codec(Deployment)
 SHADOWS, RECORDINGS = Codec(Shadow), Codec(Recording)
 CANARIES, COUNTED = Codec(Canary), Codec(Counted)
@@ -143,7 +145,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
 
     A document that cannot be read is skipped, named in the view, and kept in the store.
     """
-    unreadable: list[str] = []
+    unreadable, unknown = list[str](), list[UnknownPolicy]()
     broken: list[Key] = []
 
     def read(kind: str, decode: Callable[[Document], _Value]) -> list[_Value]:
@@ -158,12 +160,11 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
                 unreadable.append(f"{kind} {key.name!r}: {type(error).__name__}: {error}")
         return values
 
-    deployments = read("deployment", _to_deployment)
-    replicas = read("replica", lambda d: _to_replica(d, now))
+    deployments = read("deployment", lambda d: _to_deployment(d, unknown))
     return ClusterView(
         deployments={d.spec.name: d for d in deployments},
         nodes={n.id: n for n in read("node", lambda d: _to_node(d, now))},
-        replicas={r.id: r for r in replicas},
+        replicas={r.id: r for r in read("replica", lambda d: _to_replica(d, now))},
         departed={d.uid: d for d in read("departed", DEPARTED.value)},
         tenancy=_tenancy(read, is_known=Key("access", ONE) in contents.documents),
         adapters=registry_of(read, broken),
@@ -176,6 +177,7 @@ def view_of(contents: Contents, now: datetime) -> ClusterView:
         applied={each.key: each for each in read(APPLIED, RECORDS.value)},
         programs={digest_of(text): text for text in read(PROGRAM, lambda d: str(d["text"]))},
         unreadable=tuple(unreadable),
+        unknown_policies=tuple(unknown),
     )
 
 
@@ -221,10 +223,17 @@ def _to_canary(document: Document, now: datetime) -> Canary:
     return replace(canary, routed_at=min(since, now)) if since else canary
 
 
-def _to_deployment(document: Document) -> Deployment:
-    """A revision that cannot be read any more is forgotten, and not its deployment."""
+def _to_deployment(document: Document, unknown: list[UnknownPolicy]) -> Deployment:
+    """A revision that cannot be read any more is forgotten, and not its deployment; a selection
+    policy of a newer head is as good as none, and told."""
     kept = [each for each in document.get("revisions", ()) if _is_revision(each)]
-    return numbered(DEPLOYMENTS.value({**document, "revisions": kept}))
+    read, policy = {**document, "revisions": kept}, str(document.get(POLICY, ""))
+    if policy and policy not in list(SelectionPolicy):
+        read[POLICY] = SelectionPolicy.POWER_OF_TWO.value
+    deployment = numbered(DEPLOYMENTS.value(read))
+    if read.get(POLICY) != document.get(POLICY):
+        unknown.append(UnknownPolicy(deployment.spec.name, deployment.generation, policy))
+    return deployment
 
 
 def _is_revision(document: Document) -> bool:

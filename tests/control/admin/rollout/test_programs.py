@@ -98,6 +98,7 @@ async def test_arguments_alone_change_those_of_the_program_that_there_is(admin: 
             ("program.args.overload: ", "a number, a text, true or false, please"),
         ),
         ({"program": {"name": SHIPPED, "args": {"overload": 10**400}}}, ("must be a number",)),
+        ({"program": {"module": "os"}}, ("'os'", "Python's own, no program")),
         ({"program": {"file": "x"}}, ("one function `async def route",)),
         ({"program": {"digest": "0" * 64}}, ("give its file",)),
         ({"program": {"args": {"share": 1}}}, ("say one of name, file, module",)),

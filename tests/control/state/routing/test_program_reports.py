@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -16,9 +17,10 @@ from penstock.control.state.happened import happened, what_is_told
 from penstock.control.state.problems import HeadHealth, ProblemKind, problems
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.routing.limits import SelectionPolicy, Sharing
+from penstock.control.state.routing.program import Texts
 from penstock.control.state.routing.program_counts import ProgramCounts, ProgramFailure
 from penstock.control.state.routing.program_setting import Program
-from tests.fakes.control_values import MINI, NOON, UID, node, spec
+from tests.fakes.control_values import MINI, NOON, SECOND, UID, node, spec
 from tests.fakes.promtool import samples
 
 GOOD = ProgramCounts("d1", asked=9, decided=8)
@@ -26,6 +28,7 @@ SLOW = replace(GOOD, failures=(ProgramFailure("slow", 1),))
 SLOWER = replace(GOOD, failures=(ProgramFailure("slow", 3),))
 RAISED = replace(SLOWER, failures=(*SLOWER.failures, ProgramFailure("raised", 2, "KeyError")))
 AWAY = replace(RAISED, unavailable="three failures in a row")
+SHIPPED = {"mine": ""}
 
 
 def view_of(said: ProgramCounts | None, *, policy: str = "program", **more: Any) -> ClusterView:
@@ -107,10 +110,45 @@ def test_a_program_that_is_not_asked_is_a_problem(view: ClusterView, *, is_wrong
     assert metric.get(name) == (float(is_wrong) if asks else None)
     status = ProgramStatus(UID, "d1", running=False, last_error="it ended with exit code 1")
     live = Liveness(nodes={node().id: ObservedNode(NOON, Resources(), programs=(status,))})
-    found = [
-        it for it in problems(view, live, HeadHealth(), NOON) if it.kind is ProblemKind.PROGRAM
+    assert (
+        told(view, live)
+        == [
+            "its program is not asked, its requests go by power_of_two there: gateway gw: three"
+            " failures in a row; node n1: it ended with exit code 1"
+        ]
+        * is_wrong
+    )
+
+
+def told(
+    view: ClusterView, live: Liveness, shipped: Texts = SHIPPED, at: datetime = NOON
+) -> list[str]:
+    """What is told of programs."""
+    found = problems(view, live, HeadHealth(), at, shipped)
+    return [it.text for it in found if it.kind is ProblemKind.PROGRAM]
+
+
+def process(*, running: bool = False, said: str = "") -> Liveness:
+    """What a node agent says of the program's process."""
+    status = ProgramStatus(UID, "d1", running=running, last_error=said)
+    return Liveness(nodes={node().id: ObservedNode(NOON, Resources(), programs=(status,))})
+
+
+def test_a_program_that_was_set_just_now_is_said_to_start() -> None:
+    view = view_of(replace(GOOD, unavailable="no process runs beside this gateway"))
+    starts = [
+        "its program is being started, its requests go by power_of_two there until then: gateway gw"
     ]
-    assert [it.text for it in found] == [
-        "its program is not asked, its requests go by power_of_two there: gateway gw: three"
-        " failures in a row; node n1: it ended with exit code 1"
-    ] * is_wrong
+    later = NOON + 6 * SECOND
+    assert told(view, Liveness()) == starts, "no agent has heard of it yet"
+    assert told(view, process(), at=later) == starts
+    assert "no process runs" in told(view, Liveness(), at=later)[0], "no agent is there"
+    assert "no process runs" in told(view, process(running=True))[0], "it runs elsewhere"
+    assert "no module" in told(view, process(said="no module"))[0]
+
+
+def test_a_program_that_ships_no_more_is_a_problem() -> None:
+    (text,) = told(view_of(None), Liveness(), {"other": ""})
+    assert text.startswith("no program mine ships with this Penstock, as one did when it was set")
+    assert "there are other" in text
+    assert not told(view_of(None, policy="session"), Liveness(), {})

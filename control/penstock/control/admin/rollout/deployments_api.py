@@ -222,7 +222,7 @@ class DeploymentsApi:
         spent = self._spent(deployment.spec.name)
         shown = DeploymentModel.of(view, deployment, traffic, spent, texts)
         live = self._cluster.liveness.known
-        shown.status.program = ProgramStatusModel.of(view, live, deployment)
+        shown.status.program = ProgramStatusModel.of(view, live, deployment, self.now())
         return shown
 
 

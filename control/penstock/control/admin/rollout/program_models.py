@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pydantic import Field
 
 from penstock.control.admin.derived import Shown
@@ -10,6 +12,7 @@ from penstock.control.state.fleet.liveness import Liveness
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.routing.program_reports import (
     asks_program,
+    program_starts,
     programs_at,
     programs_on,
 )
@@ -53,10 +56,11 @@ class ProgramStatusModel(Shown):
     name: str = Field(description="of one that ships, its module's, or its file's digest")
     gateways: list[ProgramAtModel] = Field(description="that report, and know of it")
     nodes: list[ProgramOnModel] = Field(description="that run it, or try to")
+    starting: bool = Field(description="its processes begin just now")
 
     @classmethod
     def of(
-        cls, view: ClusterView, live: Liveness, deployment: Deployment
+        cls, view: ClusterView, live: Liveness, deployment: Deployment, now: datetime
     ) -> ProgramStatusModel | None:
         """As the API shows it; None: nobody is to ask one."""
         program = deployment.spec.sharing.program
@@ -67,4 +71,5 @@ class ProgramStatusModel(Shown):
             name=program.known_as,
             gateways=[ProgramAtModel.drawn(each.counts, gateway=each.gateway) for each in at],
             nodes=[ProgramOnModel.drawn(each) for each in programs_on(live, deployment)],
+            starting=program_starts(live, deployment, now),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
@@ -89,6 +90,8 @@ def check_program_fits(view: ClusterView, known: Deployment | None, spec: Deploy
     if facts is None:
         there = f"there are {', '.join(shipped) or 'none'}" if program.name else "give its file"
         raise InvalidSpec(f"program: there is no {program.known_as}; {there}")
+    if program.module.partition(".")[0] in sys.stdlib_module_names:
+        raise InvalidSpec(f"program.module is {program.module!r}: that is Python's own, no program")
     if program.module:  # what it takes and asks, its node knows
         return
     check_args(program.known_as, facts, dict(program.args))

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
 from penstock.control.state.cluster import ClusterView, Gateway
 from penstock.control.state.fleet.liveness import Liveness
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.routing.limits import SelectionPolicy
+from penstock.control.state.routing.program import Texts
 from penstock.control.state.routing.program_counts import ProgramCounts
+from penstock.control.state.routing.program_setting import digest_in
 
 INSTEAD = "its requests go by power_of_two there"
+TOLD_WITHIN: Final = timedelta(seconds=5)
+"""After a change: until then each node agent has heard of it, and says what it makes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,35 @@ def programs_on(live: Liveness, deployment: Deployment) -> Iterator[ProgramOn]:
                 yield ProgramOn(node_id, it.digest, it.running, it.restarts, it.last_error)
 
 
-def program_trouble(view: ClusterView, live: Liveness, deployment: Deployment) -> str:
+def program_starts(live: Liveness, deployment: Deployment, now: datetime) -> bool:
+    """Whether processes of its program begin, and none has failed to."""
+    on = list(programs_on(live, deployment))
+    if any(it.last_error for it in on):
+        return False
+    if not on:
+        return now - deployment.updated_at <= TOLD_WITHIN
+    return not all(it.running for it in on)
+
+
+def program_trouble(
+    view: ClusterView, live: Liveness, deployment: Deployment, shipped: Texts, now: datetime
+) -> str:
     """Where its program is not asked, and why; empty: it is wherever it should be."""
-    silent = [it for it in programs_at(view, deployment) if it.counts.unavailable]
-    if not silent or not asks_program(deployment):
+    program = deployment.spec.sharing.program
+    if program is None or not asks_program(deployment):
         return ""
+    if not digest_in(program, shipped):
+        there = f"there are {', '.join(sorted(shipped)) or 'none'}"
+        return (
+            f"no program {program.known_as} ships with this Penstock, as one did when it was set:"
+            f" its requests go by power_of_two; set another one, {there}, or give its file"
+        )
+    silent = [it for it in programs_at(view, deployment) if it.counts.unavailable]
+    if not silent:
+        return ""
+    if program_starts(live, deployment, now):
+        at = ", ".join(it.gateway for it in silent)
+        return f"its program is being started, {INSTEAD} until then: gateway {at}"
     where = "; ".join(f"gateway {it.gateway}: {it.counts.unavailable}" for it in silent)
     on = programs_on(live, deployment)
     errors = [f"; node {it.node}: {it.last_error}" for it in on if it.last_error]
