@@ -107,7 +107,7 @@ class Gateway {
   dispatch::Dispatchers dispatchers_;
   admission::TenantTable tenants_;
   admission::UsageBook usage_;
-  admission::CanaryBook canaries_;
+  admission::CanaryBook canaries_{admission::CanaryBook::kSessions, [this] { reports_.hurry(); }};
   http::Programs programs_;
   runtime::GatewayState state_;
   http::WaitingRooms waiting_;

@@ -10,8 +10,8 @@ namespace {
 using Verdict = CanaryCourse::Verdict;
 
 // What was counted of a session; those of the candidate's arm stand above these.
-enum Mark : std::uint32_t { kCounted = 1, kBad = 2, kAnswered = 4 };
-constexpr std::uint32_t kMarks = 3;
+enum Mark : std::uint32_t { kCounted = 1, kBad = 2, kAnswered = 4, kSaved = 8 };
+constexpr std::uint32_t kMarks = 4;
 
 CanaryTimes bin_edges() {
   CanaryTimes edges{};
@@ -74,14 +74,19 @@ void CanaryBook::follow(const routing::RouteSnapshot& snapshot) {
 }
 
 void CanaryBook::ended(const routing::CanaryRule& rule, const End& end) {
+  if (count(rule, end) && end.candidate && on_bad_) on_bad_();
+}
+
+// Whether its session has turned bad with it.
+bool CanaryBook::count(const routing::CanaryRule& rule, const End& end) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(rule.uid);
-  if (found == entries_.end() || found->second.row.step != rule.step) return;
+  if (found == entries_.end() || found->second.row.step != rule.step) return false;
   Entry& entry = found->second;
   CanaryCounts& counts = end.candidate ? entry.row.candidate : entry.row.stable;
   const auto& [verdict, fault, saved] = end.outcome;
   if (verdict == Verdict::kRefused) ++counts.refused;
-  if (verdict != Verdict::kBad && verdict != Verdict::kAnswered) return;
+  if (verdict != Verdict::kBad && verdict != Verdict::kAnswered) return false;
   ++counts.requests;
   if (saved) ++counts.saved;
   const bool is_answered = verdict == Verdict::kAnswered;
@@ -89,15 +94,18 @@ void CanaryBook::ended(const routing::CanaryRule& rule, const End& end) {
   if (is_answered) add_answer(counts, end.answer);
   const std::uint32_t arm = end.candidate ? kMarks : 0;
   const std::uint32_t before = entry.sessions.find(end.session);
-  const std::uint32_t news = (kCounted | (is_answered ? kAnswered : kBad)) & ~(before >> arm);
-  if (news == 0) return;
+  const std::uint32_t news =
+      (kCounted | (is_answered ? kAnswered : kBad) | (saved ? kSaved : 0)) & ~(before >> arm);
+  if (news == 0) return false;
   entry.sessions.put(end.session, before | news << arm);
   if ((news & kCounted) != 0) ++counts.sessions;
   if ((news & kBad) != 0) {
     ++counts.bad_sessions;
     ++counts.errors[static_cast<std::size_t>(fault)];
   }
+  if ((news & kSaved) != 0) ++counts.saved_sessions;
   if ((news & kAnswered) != 0) add_first_answer(counts, end.answer, is_warm);
+  return (news & kBad) != 0;
 }
 
 // Beyond kMostReplicas all begin anew: what is left out is left out of both arms.

@@ -9,11 +9,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "admission/canary_end.h"
@@ -42,6 +44,7 @@ struct CanaryCounts {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t completion_tokens = 0;
   std::uint64_t saved = 0;
+  std::uint64_t saved_sessions = 0;
   std::uint64_t refused = 0;
   bool operator==(const CanaryCounts&) const = default;
 };
@@ -62,7 +65,9 @@ class CanaryBook {
   // Of each rule, whose first requests are told apart.
   static constexpr std::size_t kMostReplicas = 10'000;
 
-  explicit CanaryBook(std::size_t sessions = kSessions) : sessions_(sessions) {}
+  // `on_bad`: a session of a candidate has turned bad, which the head should hear soon.
+  explicit CanaryBook(std::size_t sessions = kSessions, std::function<void()> on_bad = {})
+      : sessions_(sessions), on_bad_(std::move(on_bad)) {}
   CanaryBook(const CanaryBook&) = delete;
   CanaryBook& operator=(const CanaryBook&) = delete;
 
@@ -90,11 +95,13 @@ class CanaryBook {
     std::unordered_map<std::string, std::uint32_t> warmups;
   };
 
+  bool count(const routing::CanaryRule& rule, const End& end);
   void begin(Entry& entry, const routing::CanaryRule& rule) const;
   // Whether an answer of that replica counts among times; it is one more.
   static bool note_warm(Entry& entry, const routing::CanaryRule& rule, std::string_view replica);
 
   const std::size_t sessions_;
+  const std::function<void()> on_bad_;
   mutable std::mutex mutex_;  // guards all below
   std::map<std::string, Entry, std::less<>> entries_;
 };

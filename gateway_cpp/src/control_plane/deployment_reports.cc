@@ -98,6 +98,7 @@ void add_arm(const admission::CanaryCounts& counts, penstock::v1::CanaryArm& out
   out.set_prompt_tokens(counts.prompt_tokens);
   out.set_completion_tokens(counts.completion_tokens);
   out.set_saved(counts.saved);
+  out.set_saved_sessions(counts.saved_sessions);
   out.set_refused(counts.refused);
 }
 

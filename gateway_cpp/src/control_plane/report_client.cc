@@ -9,6 +9,7 @@ namespace penstock::control_plane {
 namespace {
 
 constexpr std::chrono::milliseconds kLastWords{1'000};  // for the head to take the last report
+constexpr int kMostHurried = 50;                        // reports in an interval
 
 }  // namespace
 
@@ -96,6 +97,8 @@ void ReportClient::hear_all(Stream& stream) {
 
 bool ReportClient::wait() {
   std::unique_lock lock(mutex_);
+  // However much there is to tell, the head is not told all the time.
+  changed_.wait_for(lock, interval_ / kMostHurried, [this] { return stopping_; });
   changed_.wait_for(lock, interval_, [this] { return stopping_ || hurried_; });
   hurried_ = false;
   return !stopping_;

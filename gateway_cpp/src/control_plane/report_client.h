@@ -36,7 +36,8 @@ class ReportClient {
 
   void start();  // does nothing without a head
   void stop();   // idempotent
-  // There is news that should not wait for the next report. Any thread.
+  // There is news that should not wait for the next report: it is told within a fiftieth of the
+  // interval. Any thread.
   void hurry();
 
  private:

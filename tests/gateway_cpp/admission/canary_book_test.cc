@@ -64,6 +64,16 @@ TEST_F(CanaryBookTest, CountsASessionOnceHoweverOftenItAsks) {
   EXPECT_EQ(candidate(), CanaryCounts());
 }
 
+TEST_F(CanaryBookTest, TellsAtOnceOfEachSessionThatACandidateBroke) {
+  int told = 0;
+  CanaryBook book(CanaryBook::kSessions, [&told] { ++told; });
+  book.follow(routes_with({rule_}));
+  for (const bool is_candidate : {false, true, true}) {
+    book.ended(rule_, {.session = 7, .candidate = is_candidate, .outcome = kBroken});
+  }
+  EXPECT_EQ(told, 1);
+}
+
 TEST_F(CanaryBookTest, TakesARetryLoopOfOneClientForOneBadSession) {
   for (int i = 0; i < 1000; ++i) candidate(7, kBroken);
   EXPECT_EQ(candidate().bad_sessions, 1U);
@@ -83,6 +93,7 @@ TEST_F(CanaryBookTest, CountsASessionAsBadByWhatBrokeFirstOnceAnyRequestDid) {
 TEST_F(CanaryBookTest, CountsASavedRequestAsBadAndItsAnswerForNothing) {
   candidate(7, {.verdict = Verdict::kBad, .fault = CanaryFault::kRefused, .saved = true});
   EXPECT_EQ(candidate().saved, 1U);
+  EXPECT_EQ(candidate().saved_sessions, 1U);
   EXPECT_EQ(candidate().bad_sessions, 1U);
   EXPECT_EQ(candidate().answered_sessions, 0U);
 }
@@ -225,9 +236,9 @@ End any_end(std::mt19937& random) {
 // Every number, so that two of them can be compared one by one.
 std::vector<std::uint64_t> numbers(const CanaryCounts& counts) {
   std::vector<std::uint64_t> all = {
-      counts.sessions,          counts.bad_sessions, counts.answered_sessions,
-      counts.bad_finishes,      counts.requests,     counts.prompt_tokens,
-      counts.completion_tokens, counts.saved,        counts.refused};
+      counts.sessions,       counts.bad_sessions,  counts.answered_sessions, counts.bad_finishes,
+      counts.requests,       counts.prompt_tokens, counts.completion_tokens, counts.saved,
+      counts.saved_sessions, counts.refused};
   for (const auto* times : {&counts.ttft, &counts.between_tokens, &counts.total}) {
     all.insert(all.end(), times->begin(), times->end());
   }
@@ -250,6 +261,8 @@ void expect_sound(const CanaryCounts& counts) {
   EXPECT_GE(counts.answered_sessions, counts.bad_finishes);
   EXPECT_GE(counts.requests, counts.sessions);
   EXPECT_GE(counts.requests, counts.saved);
+  EXPECT_GE(counts.bad_sessions, counts.saved_sessions);
+  EXPECT_GE(counts.saved, counts.saved_sessions);
   EXPECT_EQ(sum(counts.errors), counts.bad_sessions);
   EXPECT_EQ(sum(counts.total), counts.answered_sessions);
 }

@@ -17,6 +17,7 @@ TEST(CanaryReports, TellWhatThereIsOfEachArmInOrder) {
   row.candidate.total[200] = 4;
   row.candidate.finishes = {0, 0, 0, 5, 0, 6, 0};
   row.candidate.saved = 2;
+  row.candidate.saved_sessions = 1;
   v1::GatewayReport report;
   add_canaries(std::vector{row}, report);
   ASSERT_EQ(report.canaries_size(), 1);
@@ -37,6 +38,7 @@ TEST(CanaryReports, TellWhatThereIsOfEachArmInOrder) {
   EXPECT_EQ(arm.finishes(0).reason(), "length");
   EXPECT_EQ(arm.finishes(1).count(), 6U);
   EXPECT_EQ(arm.saved(), 2U);
+  EXPECT_EQ(arm.saved_sessions(), 1U);
 }
 
 }  // namespace

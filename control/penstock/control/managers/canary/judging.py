@@ -1,4 +1,4 @@
-"""Judges canaries each second."""
+"""Judges canaries each second, and as soon as a gateway tells of sessions that the candidate broke."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CanaryJudge:
             tasks.create_task(self._judge())
 
     async def _judge(self) -> None:
-        with watching(self._cluster, lambda view: (view.canaries.shared, view.held)) as changed:
+        with watching(self._cluster, _news) as changed:
             while True:
                 await changed.wait(LOOK_EVERY if self._cluster.view().canaries.shared else None)
                 try:
@@ -76,6 +76,13 @@ class CanaryJudge:
             known = (counted, findings_of(spec, counted))
             self._found[counted.uid] = known
         return known[1]
+
+
+def _news(view: ClusterView) -> tuple[object, ...]:
+    """What is not to wait for the next second."""
+    told = (g.report.canaries for g in view.gateways.values() if g.report)
+    bad = sum(each.counts.candidate.bad_sessions for row in told for each in row)
+    return view.canaries.shared, view.held, bad
 
 
 def _active(view: ClusterView) -> Iterator[Canary]:
