@@ -1,4 +1,4 @@
-"""Judges canaries each second, and as soon as a gateway tells of sessions that the candidate broke."""
+"""Judges canaries each second, and as soon as a gateway tells of a session that was broken."""
 
 from __future__ import annotations
 
