@@ -123,7 +123,8 @@ async def test_what_fails_before_its_first_event_is_answered_by_the_stable_arm(
     start: Start, kind: str, way: str, stream: bool
 ) -> None:
     script, why = WAYS[way]
-    limits = routes.Limits(max_queued=10, first_event_deadline_ms=300)
+    deadline_ms = 1_000 if way == "late" else 30_000
+    limits = routes.Limits(max_queued=10, first_event_deadline_ms=deadline_ms)
     arms = await with_arms(start, kind, script, limits=limits)
     answer = await arms.ask(stream=stream)
     assert answer.status == 200
