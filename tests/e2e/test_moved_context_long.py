@@ -21,7 +21,7 @@ from tests.e2e.system import System
 
 log = logging.getLogger(__name__)
 OPERATIONS, AT_ONCE, KILLS, BETWEEN_KILLS = 2000, 12, 24, 30
-PROMPTS = 400  # ten times what both engines hold: KV moves to the end
+PROMPTS = 400  # more than engines hold, so that KV moves to the end
 ROUNDING = 0.3  # of a log probability in bfloat16
 BOTH_WAYS = """
 USES = {"prep_recv", "remote_send"}
@@ -40,10 +40,11 @@ async def route(request, engines, stats):
 
 @pytest.fixture(scope="module")
 def pair(folder: Path) -> Iterator[System]:
-    """Two engines of the default model without roles, with few blocks, so that they are used up."""
-    args = {"num_gpu_blocks_override": 160, "max_num_batched_tokens": 512}
+    """Two engines of the default model without roles, with few blocks, so that they are used up;
+    three tenths of them are enough leases for all that is done at once."""
+    args = {"num_gpu_blocks_override": 480, "max_num_batched_tokens": 512}
     fields: Json = {"model": "penstock-mini", "engine_args": args, "replicas": 2}
-    with up(folder, **fields) as system:
+    with up(folder, within=600, **fields) as system:
         yield system
 
 
@@ -62,12 +63,12 @@ async def _operations(system: System) -> None:
     async with client_of(system) as client:
         expected = await _answers(client, prompts)
     await asyncio.to_thread(runs, system, BOTH_WAYS)
-    work, moved, wrong, failed = iter(range(OPERATIONS)), list[int](), [], []
+    work, moved, wrong, failed = itertools.count(), list[int](), [], []
     off: dict[bool, list[float]] = {True: [], False: []}
 
     async def worker() -> None:
         async with client_of(system) as client:
-            for number in work:
+            while (number := next(work)) < OPERATIONS or not kills.done():
                 index = chance.randrange(len(prompts))
                 try:
                     said = await _answer(client, prompts[index])
@@ -81,18 +82,18 @@ async def _operations(system: System) -> None:
                     wrong.append((number, index, unlike))
 
     async with asyncio.TaskGroup() as group:
-        workers = [group.create_task(worker()) for _ in range(AT_ONCE)]
-        kills = group.create_task(_kills(system, chance, workers, moved))
-    log.warning("%d kills, %d failed, %d tokens moved", kills.result(), len(failed), sum(moved))
+        kills = group.create_task(_kills(system, chance, moved))
+        for _ in range(AT_ONCE):
+            group.create_task(worker())
+    log.warning("%d answered, %d failed, %d tokens moved", len(moved), len(failed), sum(moved))
     for kind, values in off.items():
         if values:
             log.warning("KV moved %s: first token off by %.3f at most, %.3f mean, of %d", kind,
                         max(values), sum(values) / len(values), len(values))  # fmt: skip
     log.warning("what clients were told: %s", sorted(set(failed)))
     assert wrong == []
-    assert kills.result() == KILLS
-    assert sum(map(bool, moved)) > OPERATIONS / 2
-    assert len(failed) < OPERATIONS / 4
+    assert sum(map(bool, moved)) > KILLS * BETWEEN_KILLS
+    assert len(failed) < next(work) / 4
     at_rest(system)
 
 
@@ -151,27 +152,18 @@ async def _answers(client: openai.AsyncOpenAI, prompts: list[str]) -> list[Answe
     return await asyncio.gather(*map(answer, prompts))
 
 
-async def _kills(
-    system: System, chance: random.Random, workers: list[asyncio.Task[None]], moved: list[int]
-) -> int:
-    """kill -9 of one after the other, each while KV moves again; how many."""
-
-    def is_over() -> bool:
-        return all(worker.done() for worker in workers)
-
-    for done, who in enumerate(itertools.islice(itertools.cycle(_victims(system)), KILLS)):
+async def _kills(system: System, chance: random.Random, moved: list[int]) -> None:
+    """kill -9 of one after the other, each while KV moves again."""
+    for who in itertools.islice(itertools.cycle(_victims(system)), KILLS):
         enough = sum(map(bool, moved)) + BETWEEN_KILLS
         await until(
-            lambda enough=enough: is_over() or sum(map(bool, moved)) >= enough,
-            within=300,
+            lambda enough=enough: sum(map(bool, moved)) >= enough,
+            within=600,
             what="KV that moves",
         )
-        if is_over():
-            return done
         await asyncio.sleep(chance.uniform(0, 1))  # in whatever state it is then
         with suppress(psutil.NoSuchProcess):
             await asyncio.to_thread(who)
-    return KILLS
 
 
 def _victims(system: System) -> list[Callable[[], None]]:

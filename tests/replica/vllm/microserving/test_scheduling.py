@@ -22,6 +22,7 @@ class _Blocks:
     """A pool of an engine that is none."""
 
     free: int = 100
+    shown: list[int] = field(default_factory=list)
 
     def request_for(self, core: Any, asked: Any, end: int, name: str) -> Any:
         return SimpleNamespace(blocks=end // 10)
@@ -39,8 +40,8 @@ class _Blocks:
     def freed(self, core: Any, request: Any, end: int) -> None:
         self.free += request.blocks
 
-    def usage(self, core: Any) -> float:
-        return 1 - self.free / 100
+    def told(self, core: Any) -> None:
+        self.shown.append(self.free)
 
 
 @dataclass
@@ -201,24 +202,18 @@ def test_no_more_than_a_share_is_leased_and_a_deaf_worker_costs_nothing(engine: 
 
 
 def test_figures_are_told_when_they_are_others(engine: _Engine) -> None:
-    seen: dict[str, Any] = {}
-
-    def shown() -> Any:
-        told = engine.half.figures({"seen": seen})
-        told = told if isinstance(told, dict) else told.result(0)
-        usage = told.pop("kv_usage")
-        seen.clear()
-        seen.update(told)
-        return usage, told["leased_blocks"], told["transfers"]
-
-    assert shown() == (0, 0, 0)
+    seen = engine.half.figures({"seen": {}})
     waiting = engine.half.figures({"seen": seen})
     assert not waiting.done()
     engine.lease()
-    assert waiting.result(0)["kv_usage"] == pytest.approx(0.1)
-    assert shown() == (pytest.approx(0.1), 10, 0)
+    assert waiting.result(0)["leased_blocks"] == 10
     engine.says("moved")
-    assert shown() == (pytest.approx(0.1), 10, 1)
+    told = engine.half.figures({"seen": seen})
+    assert (told["leased_blocks"], told["transfers"]) == (10, 1)
+
+
+def test_blocks_in_use_are_told_as_leases_begin_and_end(engine: _Engine) -> None:
+    engine.lease()
     engine.half.release({"seq_id": "a"})
     engine.stopped(0)
-    assert shown() == (0, 0, 0)
+    assert engine.pool.shown == [90, 100]

@@ -10,6 +10,7 @@ from typing import Any
 
 from vllm.lora.request import LoRARequest
 from vllm.sampling_params import SamplingParams
+from vllm.v1.engine import EngineCoreOutputs
 from vllm.v1.request import Request
 
 
@@ -71,7 +72,8 @@ def freed(core: Any, request: Any, end: int) -> None:
         core.scheduler.kv_cache_manager.free(request)
 
 
-def usage(core: Any) -> float:
-    """The share of all blocks that is in use."""
-    share: float = core.scheduler.kv_cache_manager.usage
-    return share
+def told(core: Any) -> None:
+    """Tells of the blocks that are in use, as a step does: leases begin and end without one. It
+    goes the way of what steps tell, so that the last word is the newest."""
+    if (stats := core.scheduler.make_stats()) is not None:
+        core.output_queue.put_nowait((0, EngineCoreOutputs(scheduler_stats=stats)))

@@ -25,7 +25,8 @@ class KvCalls:
         if not self.host:
             return
         config = launched.llm.vllm_config
-        service = VllmMicroServing(launched.llm, asking, launched.gauges.used)
+        gauges = launched.gauges
+        service = VllmMicroServing(launched.llm, asking, lambda: gauges.changed())
         await service.begin(
             {
                 "model": found.model_version,

@@ -120,6 +120,7 @@ class Scheduling:
             return self._failed("transfer", "a worker of the engine does not listen")
         if not blocks:  # nobody needs to write
             lease.state = State.CLOSED
+        ghosts.told(self._core)
         self._changed()
         self._watch()
         return told
@@ -185,13 +186,12 @@ class Scheduling:
         return {}
 
     def figures(self, asked: Answer) -> Answer | Future[Answer]:
-        """The figures, once they are others than those that are shown; and how much of the KV is
-        used, for leases begin and end without a step that would tell of it."""
+        """The figures, once they are others than those that are shown."""
         told = self._figures()
         if told != asked["seen"]:
-            return self._with_usage(told)
+            return told
         if self._asking is not None and not self._asking.done():
-            self._asking.set_result(self._with_usage(told))
+            self._asking.set_result(told)
         self._asking = Future()
         return self._asking
 
@@ -203,10 +203,7 @@ class Scheduling:
 
     def _changed(self) -> None:
         if self._asking is not None and not self._asking.done():
-            self._asking.set_result(self._with_usage(self._figures()))
-
-    def _with_usage(self, told: Answer) -> Answer:
-        return {**told, "kv_usage": ghosts.usage(self._core)}
+            self._asking.set_result(self._figures())
 
     # What workers say, and the time -------------------------------------------------------------
 
@@ -306,6 +303,7 @@ class Scheduling:
         if self._leases.remove(lease):
             self._incoming.discard(lease.seq_id)
             ghosts.freed(self._core, lease.holder, lease.end)
+            ghosts.told(self._core)
             self._ended.note(lease.seq_id, lease.cached - lease.matched)
             self._answer(lease)
         while self._emptying and not len(self._leases):

@@ -76,8 +76,8 @@ class Moved:
 class VllmMicroServing:
     """Of one engine that is up. `begin` it first, and `close` it."""
 
-    def __init__(self, llm: Any, asking: Asking, changed: Callable[[float], None]) -> None:
-        """`changed`: called when the figures are others, with the share of KV that is used."""
+    def __init__(self, llm: Any, asking: Asking, changed: Callable[[], None]) -> None:
+        """`changed`: called when the figures are others."""
         self._llm = llm
         self._asking = asking
         self._changed = changed
@@ -260,10 +260,8 @@ class VllmMicroServing:
     async def _follow(self) -> None:
         """Keeps the figures: the engine answers as soon as they are others."""
         while True:
-            told = await self._ask("figures", seen=self._shown)
-            usage = told.pop("kv_usage")
-            self._shown = told
-            self._changed(usage)
+            self._shown = await self._ask("figures", seen=self._shown)
+            self._changed()
             await asyncio.sleep(_FIGURES_EVERY)
 
     async def _ask(self, operation: str, **asked: Any) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from penstock.replica.values import LoadFigures
 
 
 class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
-    """Keeps the newest figures. vLLM says nothing while idle; its last word then has the zeros, but
-    for KV that is leased, whose end `used` tells of.
+    """Keeps the newest figures. vLLM says nothing while idle; its last word then has the zeros.
 
     `changed` is called after each step, and before it `stepped` with the seconds that it took,
     where these are known. `requests`: vLLM's states of all that it has, by arrival. `held`: how
@@ -62,12 +61,6 @@ class Gauges(AggregateStatLoggerBase):  # type: ignore[misc]
             self._prompt_tokens += iteration_stats.prompt_token_stats.computed
             self._preemptions += iteration_stats.num_preempted_reqs
         self._time_step(iteration_stats, busy=busy)
-        self.changed()
-
-    def used(self, usage: float) -> None:
-        """The share of KV in use is this one, though there was no step."""
-        for index, (running, waiting, _) in self._steps.items():
-            self._steps[index] = (running, waiting, usage)
         self.changed()
 
     def log_engine_initialized(self) -> None:
