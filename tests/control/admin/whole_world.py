@@ -37,6 +37,7 @@ EVIDENCE: Final = {
     "family": "penstock-mini",
     "report": {"wins": 7},
 }
+FOUND: Final = {"kind": "regression", "passed": True, "at": "2026-01-01T00:00:00Z"}
 # What is shown alone, by its path as the document has it.
 SHOWN: Final[Mapping[str, str]] = {
     "/adapters/{adapter}": "/adapters/pirate@1",
@@ -45,6 +46,9 @@ SHOWN: Final[Mapping[str, str]] = {
     "/canaries/{name}": "/canaries/next",
     "/deployments/{name}": "/deployments/mini",
     "/deployments/{name}/revisions/{number}": "/deployments/mini/revisions/1",
+    "/deployments/{name}/revisions/{number}/evidence/{evidence_id}": (
+        "/deployments/mini/revisions/1/evidence/{finding}"
+    ),
     "/engines/{engine_id}": "/engines/scratch",
     "/gateways/{gateway_id}": "/gateways/gw-1",
     "/nodes/{node_id}": "/nodes/n1",
@@ -87,6 +91,10 @@ WRITES: Final[Mapping[str, Asked]] = {
         "/deployments/paused/resume", of="/deployments/paused"
     ),
     "POST /deployments/{name}/test": Asked("/deployments/mini/test", of="/deployments/mini"),
+    "PUT /deployments/{name}/revisions/{number}/evidence": Asked(
+        "/deployments/mini/revisions/1/evidence", FOUND, "/deployments/mini"
+    ),
+    "PUT /deployment-policy": Asked("/deployment-policy", {"evidence_for": ["live"]}),
     "POST /engines": Asked("/engines", {**ENGINE, "name": "new"}, "-", {"wait": False}),
     "DELETE /engines/{engine_id}": Asked("/engines/scratch"),
     "PUT /nodes/{node_id}/drain": Asked("/nodes/n1/drain", of="/nodes/n1"),
@@ -245,7 +253,14 @@ async def _filled(admin: Admin, client: httpx.AsyncClient) -> Mapping[str, str]:
     token = await have("POST", "/tokens", {"name": "bob", "role": "viewer"})
     digest = adapters[0]["digest"]
     found = await have("PUT", "/adapters/pirate@1/evidence", {**EVIDENCE, "digest": digest})
-    return {"key": key["id"], "token": token["id"], "digest": digest, "evidence": found["id"]}
+    finding = await have("PUT", "/deployments/mini/revisions/1/evidence", FOUND)
+    return {
+        "finding": finding["id"],
+        "key": key["id"],
+        "token": token["id"],
+        "digest": digest,
+        "evidence": found["id"],
+    }
 
 
 def _seen(view: ClusterView) -> ClusterView:
