@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -242,13 +242,7 @@ async def _filled(admin: Admin, client: httpx.AsyncClient) -> Mapping[str, str]:
     await have("POST", "/shadows", SHADOW)
     await have("POST", "/shadows", {**SHADOW, "name": "asleep", "candidate": "paused"})
     await have("POST", "/shadows/asleep/pause")
-    await have("POST", "/canaries", {**CANARY, "name": "ended"})
-    await have("POST", "/canaries/ended/abort")
-    await have("POST", "/canaries", CANARY)
-    await have("PUT", "/aliases/mini/calm", {"target": "pirate@3"})
-    asleep = {"name": "asleep", "target": "mini:calm", "candidate": "pirate@1"}
-    await have("POST", "/canaries", asleep)
-    await have("POST", "/canaries/asleep/pause")
+    await _canaries(have)
     await have("POST", "/recordings", RECORDING)
     token = await have("POST", "/tokens", {"name": "bob", "role": "viewer"})
     digest = adapters[0]["digest"]
@@ -261,6 +255,17 @@ async def _filled(admin: Admin, client: httpx.AsyncClient) -> Mapping[str, str]:
         "digest": digest,
         "evidence": found["id"],
     }
+
+
+async def _canaries(have: Callable[..., Awaitable[Any]]) -> None:
+    """One that goes on, one that is paused, and one that has ended."""
+    await have("POST", "/canaries", {**CANARY, "name": "ended"})
+    await have("POST", "/canaries/ended/abort")
+    await have("POST", "/canaries", CANARY)
+    await have("PUT", "/aliases/mini/calm", {"target": "pirate@3"})
+    asleep = {"name": "asleep", "target": "mini:calm", "candidate": "pirate@1"}
+    await have("POST", "/canaries", asleep)
+    await have("POST", "/canaries/asleep/pause")
 
 
 def _seen(view: ClusterView) -> ClusterView:
