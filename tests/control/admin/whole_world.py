@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -47,7 +47,7 @@ SHOWN: Final[Mapping[str, str]] = {
     "/deployments/{name}": "/deployments/mini",
     "/deployments/{name}/revisions/{number}": "/deployments/mini/revisions/1",
     "/deployments/{name}/revisions/{number}/evidence/{evidence_id}": (
-        "/deployments/mini/revisions/1/evidence/{found}"
+        "/deployments/mini/revisions/1/evidence/{finding}"
     ),
     "/engines/{engine_id}": "/engines/scratch",
     "/gateways/{gateway_id}": "/gateways/gw-1",
@@ -90,11 +90,11 @@ WRITES: Final[Mapping[str, Asked]] = {
     "POST /deployments/{name}/resume": Asked(
         "/deployments/paused/resume", of="/deployments/paused"
     ),
+    "POST /deployments/{name}/test": Asked("/deployments/mini/test", of="/deployments/mini"),
     "PUT /deployments/{name}/revisions/{number}/evidence": Asked(
         "/deployments/mini/revisions/1/evidence", FOUND, "/deployments/mini"
     ),
     "PUT /deployment-policy": Asked("/deployment-policy", {"evidence_for": ["live"]}),
-    "POST /deployments/{name}/test": Asked("/deployments/mini/test", of="/deployments/mini"),
     "POST /engines": Asked("/engines", {**ENGINE, "name": "new"}, "-", {"wait": False}),
     "DELETE /engines/{engine_id}": Asked("/engines/scratch"),
     "PUT /nodes/{node_id}/drain": Asked("/nodes/n1/drain", of="/nodes/n1"),
@@ -242,6 +242,23 @@ async def _filled(admin: Admin, client: httpx.AsyncClient) -> Mapping[str, str]:
     await have("POST", "/shadows", SHADOW)
     await have("POST", "/shadows", {**SHADOW, "name": "asleep", "candidate": "paused"})
     await have("POST", "/shadows/asleep/pause")
+    await _canaries(have)
+    await have("POST", "/recordings", RECORDING)
+    token = await have("POST", "/tokens", {"name": "bob", "role": "viewer"})
+    digest = adapters[0]["digest"]
+    found = await have("PUT", "/adapters/pirate@1/evidence", {**EVIDENCE, "digest": digest})
+    finding = await have("PUT", "/deployments/mini/revisions/1/evidence", FOUND)
+    return {
+        "finding": finding["id"],
+        "key": key["id"],
+        "token": token["id"],
+        "digest": digest,
+        "evidence": found["id"],
+    }
+
+
+async def _canaries(have: Callable[..., Awaitable[Any]]) -> None:
+    """One that goes on, one that is paused, and one that has ended."""
     await have("POST", "/canaries", {**CANARY, "name": "ended"})
     await have("POST", "/canaries/ended/abort")
     await have("POST", "/canaries", CANARY)
@@ -249,13 +266,6 @@ async def _filled(admin: Admin, client: httpx.AsyncClient) -> Mapping[str, str]:
     asleep = {"name": "asleep", "target": "mini:calm", "candidate": "pirate@1"}
     await have("POST", "/canaries", asleep)
     await have("POST", "/canaries/asleep/pause")
-    await have("POST", "/recordings", RECORDING)
-    token = await have("POST", "/tokens", {"name": "bob", "role": "viewer"})
-    digest = adapters[0]["digest"]
-    found = await have("PUT", "/adapters/pirate@1/evidence", {**EVIDENCE, "digest": digest})
-    of_mini = await have("PUT", "/deployments/mini/revisions/1/evidence", FOUND)
-    ids = {"key": key["id"], "token": token["id"], "evidence": found["id"], "found": of_mini["id"]}
-    return {**ids, "digest": digest}
 
 
 def _seen(view: ClusterView) -> ClusterView:
