@@ -9,21 +9,20 @@
 namespace penstock::admission {
 namespace {
 
-using base::Kind;
 using Verdict = CanaryCourse::Verdict;
 using Outcome = CanaryCourse::Outcome;
 
 constexpr bool kStable = false;
 constexpr bool kCandidate = true;
 
-base::Error error(Kind kind, std::string drop_reason = {}) {
+base::Error error(base::Kind kind, std::string drop_reason = {}) {
   base::Error error = base::make_error(kind, "the test wants it so");
   error.drop_reason = std::move(drop_reason);
   return error;
 }
 
 base::Error of_replica(unsigned status, base::Fault fault) {
-  base::Error error = base::make_error(Kind::kUpstreamFailed, "the test wants it so");
+  base::Error error = base::make_error(base::Kind::kUpstreamFailed, "the test wants it so");
   error.status = status;
   error.fault = fault;
   return error;
@@ -48,40 +47,42 @@ Outcome after(bool candidate, const std::vector<base::Error>& left, const base::
   return course.outcome(candidate);
 }
 
-const base::Error kFailed = error(Kind::kUpstreamFailed);
-const base::Error kInvalid = error(Kind::kInvalidValue);
-const base::Error kGone = error(Kind::kClientGone);
+const base::Error kFailed = error(base::Kind::kUpstreamFailed);
+const base::Error kInvalid = error(base::Kind::kInvalidValue);
+const base::Error kGone = error(base::Kind::kClientGone);
 
 TEST(CanaryFaultTest, SaysWhatBrokeInAWord) {
   const auto word = [](const base::Error& why, bool begun = false) {
     return name(canary_fault(why, begun));
   };
   EXPECT_EQ(word(kFailed), "5xx");
-  EXPECT_EQ(word(error(Kind::kInternal)), "5xx");
+  EXPECT_EQ(word(error(base::Kind::kInternal)), "5xx");
   EXPECT_EQ(word(kFailed, true), "broken_stream");
-  EXPECT_EQ(word(error(Kind::kDeadlineExceeded), true), "broken_stream");
-  EXPECT_EQ(word(error(Kind::kDeadlineExceeded)), "timeout");
-  EXPECT_EQ(word(error(Kind::kEngineDead)), "engine_dead");
-  EXPECT_EQ(word(error(Kind::kShedLoad, "queue_full")), "no_place");
-  EXPECT_EQ(word(error(Kind::kQueueDeadline, "queue_deadline")), "no_place");
-  EXPECT_EQ(word(error(Kind::kOverloaded, "no_ready_replica")), "no_place");
+  EXPECT_EQ(word(error(base::Kind::kDeadlineExceeded), true), "broken_stream");
+  EXPECT_EQ(word(error(base::Kind::kDeadlineExceeded)), "timeout");
+  EXPECT_EQ(word(error(base::Kind::kEngineDead)), "engine_dead");
+  EXPECT_EQ(word(error(base::Kind::kShedLoad, "queue_full")), "no_place");
+  EXPECT_EQ(word(error(base::Kind::kQueueDeadline, "queue_deadline")), "no_place");
+  EXPECT_EQ(word(error(base::Kind::kOverloaded, "no_ready_replica")), "no_place");
   EXPECT_EQ(word(of_replica(429, base::Fault::kUpstream)), "no_place");
   EXPECT_EQ(word(of_replica(429, base::Fault::kClient)), "refused");
   EXPECT_EQ(word(of_replica(400, base::Fault::kClient)), "refused");
   EXPECT_EQ(word(of_replica(500, base::Fault::kClient)), "5xx");
   EXPECT_EQ(word(of_replica(401, base::Fault::kUpstream)), "5xx");  // its key is its operator's
-  EXPECT_EQ(word(error(Kind::kTokenBudget, "token_budget_exceeded")), "refused");
+  EXPECT_EQ(word(error(base::Kind::kTokenBudget, "token_budget_exceeded")), "refused");
 }
 
 TEST(CanaryFaultTest, BlamesNoArmForWhatTheClientItsTenantOrTheGatewayDid) {
-  for (const Kind kind : {Kind::kClientGone, Kind::kClientSlow, Kind::kKeyRevoked, Kind::kDraining,
-                          Kind::kQuarantined}) {
+  for (const base::Kind kind :
+       {base::Kind::kClientGone, base::Kind::kClientSlow, base::Kind::kKeyRevoked,
+        base::Kind::kDraining, base::Kind::kQuarantined}) {
     EXPECT_EQ(canary_fault(error(kind), false), CanaryFault::kNobodys);
     EXPECT_EQ(canary_fault(error(kind), true), CanaryFault::kNobodys);
   }
   for (const auto* reason :
        {"rate_limited", "quota", "gateway_full", "draining", "client_gone", "suspect_must_wait"}) {
-    EXPECT_EQ(canary_fault(error(Kind::kShedLoad, reason), false), CanaryFault::kNobodys) << reason;
+    EXPECT_EQ(canary_fault(error(base::Kind::kShedLoad, reason), false), CanaryFault::kNobodys)
+        << reason;
   }
 }
 
@@ -93,17 +94,17 @@ TEST(CanaryCourseTest, TakesAnAnswerForOneOfItsArm) {
 TEST(CanaryCourseTest, CountsWhatBreaksAgainstTheArmThatItIsOf) {
   EXPECT_EQ(after(kStable, {}, kFailed), bad(CanaryFault::kServerError));
   EXPECT_EQ(after(kCandidate, {}, kFailed, true), bad(CanaryFault::kBrokenStream));
-  EXPECT_EQ(after(kCandidate, {}, error(Kind::kEngineDead)), bad(CanaryFault::kEngineDead));
+  EXPECT_EQ(after(kCandidate, {}, error(base::Kind::kEngineDead)), bad(CanaryFault::kEngineDead));
 }
 
 TEST(CanaryCourseTest, CountsWhatTheStableArmSavedAgainstTheCandidate) {
   EXPECT_EQ(after(kCandidate, {kFailed}, true), bad(CanaryFault::kServerError, true));
-  EXPECT_EQ(after(kCandidate, {error(Kind::kShedLoad, "queue_full")}, true),
+  EXPECT_EQ(after(kCandidate, {error(base::Kind::kShedLoad, "queue_full")}, true),
             bad(CanaryFault::kNoPlace, true));
 }
 
 TEST(CanaryCourseTest, CountsAnOutageOfBothAgainstTheArmThatTheSessionBelongsTo) {
-  const base::Error late = error(Kind::kDeadlineExceeded);
+  const base::Error late = error(base::Kind::kDeadlineExceeded);
   EXPECT_EQ(after(kCandidate, {late}, kFailed), bad(CanaryFault::kTimeout));
   EXPECT_EQ(after(kStable, {}, kFailed), bad(CanaryFault::kServerError));
 }

@@ -37,13 +37,14 @@ class Judged:
 
     system: System
     permille: int = 0
+    deadline_ms: int = 0  # for the first event
     tenants: list[routes.Tenant] = field(default_factory=list)
 
     async def publish(self, *, step: int = 1, warmup: int = 0, candidate: str = "next") -> None:
         """Routes with the canary at this step, in force when this returns."""
         mini, own = deployment(canary={"next": self.permille}), deployment("next")
         for each in (mini, own):
-            each.limits.first_event_deadline_ms = 300
+            each.limits.first_event_deadline_ms = self.deadline_ms
             each.limits.max_queued = 10
         rule = routes.CanaryRule(
             uid="c1", name="try", step=step, deployment="mini", candidate=candidate
@@ -90,12 +91,14 @@ async def judged(
     stable: Script = hello,
     candidate: Script | None = hello,
     share: int = 1000,
+    deadline_ms: int = 0,
     warmup: int = 0,
     tenants: Iterable[routes.Tenant] = (),
 ) -> Judged:
     """Without a `candidate` it has no replica."""
     scripts = (stable,) if candidate is None else (stable, candidate)
-    made = Judged(await start("--threads", "2", scripts=scripts), share, list(tenants))
+    system = await start("--threads", "2", scripts=scripts)
+    made = Judged(system, share, deadline_ms, list(tenants))
     await made.publish(warmup=warmup)
     return made
 
@@ -167,7 +170,7 @@ async def test_what_the_stable_arm_saved_is_told_of_the_candidate(
     start: Start, way: str, stream: bool
 ) -> None:
     script, reason = SAVED[way]
-    made = await judged(start, candidate=script)
+    made = await judged(start, candidate=script, deadline_ms=300 if way == "late" else 0)
     assert (await made.ask(stream=stream)).status == 200
     stable, candidate = await made.arms(requests=1)
     assert (candidate.sessions, candidate.bad_sessions, candidate.saved) == (1, 1, 1)
