@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -224,7 +225,7 @@ async def test_retries_of_a_body_and_requests_of_a_session_stay_in_their_arm(
 ) -> None:
     arms = await with_arms(start, kind, hello, permille=500)
 
-    async def is_candidates(headers: str = "", **fields: object) -> bool:
+    async def is_candidates(headers: str = "", **fields: Any) -> bool:
         before = len(arms.calls(candidate=True))
         assert (await arms.ask(headers=headers, **fields)).status == 200
         return len(arms.calls(candidate=True)) > before

@@ -62,7 +62,7 @@ TEST_F(SettleTest, CountsAttemptsWhereTheyWereMadeAndTheRungWhereItWasAsked) {
     settlement.record.deployment = "mini";
     settlement.opening();
     settlement.record.attempts = 3;
-    settlement.left(base::make_error(base::Kind::kUpstreamFailed, "gone"));
+    settlement.left("mini", base::make_error(base::Kind::kUpstreamFailed, "gone"));
     EXPECT_FALSE(settlement.is_open());
     EXPECT_EQ(shard_.deployment("mini")->in_flight.value(), 0);
     settlement.record.deployment = "big";
