@@ -63,7 +63,8 @@ async def _operations(system: System) -> None:
     async with client_of(system) as client:
         expected = await _answers(client, prompts)
     await asyncio.to_thread(runs, system, BOTH_WAYS)
-    work, moved, wrong, failed = itertools.count(), list[int](), [], []
+    work, moved = itertools.count(), list[int]()
+    wrong, failed = list[tuple[int, int, object]](), list[str]()
     off: dict[bool, list[float]] = {True: [], False: []}
 
     async def worker() -> None:
