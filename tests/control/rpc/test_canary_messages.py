@@ -8,8 +8,8 @@ import pytest
 
 from penstock.control.rpc.canary_wire import MOST_REASONS, step_counts
 from penstock.control.state.canary.counts import ArmCounts, Counts, StepCounts
-from penstock.v1 import routes_pb2
-from penstock.v1.routes_pb2 import CanaryArm, CanaryCount, CanaryReport, CanaryTimes
+from penstock.v1 import canary_pb2
+from penstock.v1.canary_pb2 import CanaryArm, CanaryCount, CanaryReport, CanaryTimes
 
 
 def arm(**said: Any) -> CanaryArm:
@@ -88,5 +88,5 @@ def test_foreign_words_are_kept_short_and_few() -> None:
 
 
 def test_no_more_than_there_can_be_are_read() -> None:
-    assert len(step_counts(routes_pb2.CanaryReport(uid="c", step=1) for _ in range(500))) == 100
+    assert len(step_counts(canary_pb2.CanaryReport(uid="c", step=1) for _ in range(500))) == 100
     assert step_counts([CanaryReport(uid="c" * 65, step=1)]) == ()

@@ -20,7 +20,7 @@ from penstock.control.state.canary.counts import (
     StepCounts,
     Tally,
 )
-from penstock.v1 import routes_pb2
+from penstock.v1 import canary_pb2
 
 MOST_REASONS: Final = 32
 LONGEST_REASON: Final = 64
@@ -33,7 +33,7 @@ class _Nonsense(ValueError):
     """Counts that cannot be."""
 
 
-def step_counts(messages: Iterable[routes_pb2.CanaryReport]) -> tuple[StepCounts, ...]:
+def step_counts(messages: Iterable[canary_pb2.CanaryReport]) -> tuple[StepCounts, ...]:
     """What one gateway tells."""
     found = []
     for message in list(messages)[:MOST_CANARIES]:
@@ -46,7 +46,7 @@ def step_counts(messages: Iterable[routes_pb2.CanaryReport]) -> tuple[StepCounts
     return tuple(found)
 
 
-def _arm(message: routes_pb2.CanaryArm) -> ArmCounts:
+def _arm(message: canary_pb2.CanaryArm) -> ArmCounts:
     arm = value_of(
         ArmCounts,
         message,
@@ -68,7 +68,7 @@ def _arm(message: routes_pb2.CanaryArm) -> ArmCounts:
     return arm
 
 
-def _tally(messages: Iterable[routes_pb2.CanaryCount]) -> Tally:
+def _tally(messages: Iterable[canary_pb2.CanaryCount]) -> Tally:
     """By reason; those that are no short words, or too many, together."""
     found: dict[str, int] = {}
     for each in messages:
@@ -80,7 +80,7 @@ def _tally(messages: Iterable[routes_pb2.CanaryCount]) -> Tally:
     return tuple(sorted(found.items()))
 
 
-def _bins(message: routes_pb2.CanaryTimes) -> Bins:
+def _bins(message: canary_pb2.CanaryTimes) -> Bins:
     bins, counts = list(message.bins), list(message.counts)
     if len(bins) != len(counts) or not _grow(bins) or (bins and bins[-1] >= BINS):
         raise _Nonsense

@@ -21,7 +21,7 @@ from penstock.control.state.routing.program_counts import ProgramCounts, Program
 from penstock.control.state.routing.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
 from penstock.control.state.routing.suspects import EngineDeath, EngineEnd, Suspect
 from penstock.control.state.tenancy.spend import NANO
-from penstock.v1 import inference_pb2, routes_pb2
+from penstock.v1 import canary_pb2, inference_pb2, routes_pb2
 
 _Route = TypeVar("_Route")
 _Message = TypeVar("_Message")
@@ -117,7 +117,7 @@ class RouteEncoder:
                 *map(shadow_rule, routes.shadows),
                 *map(recording_rule, routes.recordings),
             ],
-            canaries=[message_of(routes_pb2.CanaryRule, each) for each in routes.canaries],
+            canaries=[message_of(canary_pb2.CanaryRule, each) for each in routes.canaries],
             comparer_address=routes.comparer_address,
             lost_accelerators=[
                 message_of(routes_pb2.LostAccelerators, each) for each in routes.lost_accelerators
