@@ -9,6 +9,7 @@ from pathlib import Path
 
 import grpc
 
+from penstock.v1 import canary_pb2 as canary_messages
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as v1
@@ -178,7 +179,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
         versions: Iterable[v1.AdapterVersion] | None = None,
         shadows: Iterable[v1.ShadowRule] = (),
         comparer_address: str = "",
-        canaries: Iterable[v1.CanaryRule] = (),
+        canaries: Iterable[canary_messages.CanaryRule] = (),
     ) -> int:
         """A new snapshot; returns its version. Without `versions`: those that aliases name."""
         deployments = list(deployments)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from penstock.v1 import canary_pb2 as messages
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, route, tenant
@@ -46,7 +47,7 @@ class Judged:
         for each in (mini, own):
             each.limits.first_event_deadline_ms = self.deadline_ms
             each.limits.max_queued = 10
-        rule = routes.CanaryRule(
+        rule = messages.CanaryRule(
             uid="c1", name="try", step=step, deployment="mini", candidate=candidate
         )
         rule.permille, rule.warmup_requests = self.permille, warmup
@@ -65,8 +66,8 @@ class Judged:
         return await self.system.ask(chat(named + headers, **fields))
 
     async def told(
-        self, holds: Callable[[routes.CanaryReport], bool], what: str
-    ) -> routes.CanaryReport:
+        self, holds: Callable[[messages.CanaryReport], bool], what: str
+    ) -> messages.CanaryReport:
         """What the next report of which that is true says of the canary."""
         report = await self.system.reports(
             lambda report: any(map(holds, report.canaries)), f"the canary's counts: {what}"
@@ -74,7 +75,7 @@ class Judged:
         (canary,) = report.canaries
         return canary
 
-    async def arms(self, *, requests: int) -> tuple[routes.CanaryArm, routes.CanaryArm]:
+    async def arms(self, *, requests: int) -> tuple[messages.CanaryArm, messages.CanaryArm]:
         """The stable one and the candidate, once so many requests count or are refused alike."""
         canary = await self.told(
             lambda c: (
@@ -103,11 +104,11 @@ async def judged(
     return made
 
 
-def counted(counts: Iterable[routes.CanaryCount]) -> dict[str, int]:
+def counted(counts: Iterable[messages.CanaryCount]) -> dict[str, int]:
     return {one.reason: one.count for one in counts}
 
 
-def timed(times: routes.CanaryTimes) -> int:
+def timed(times: messages.CanaryTimes) -> int:
     """How many were timed."""
     return sum(times.counts)
 
@@ -176,8 +177,10 @@ async def test_what_the_stable_arm_saved_is_told_of_the_candidate(
     assert (candidate.sessions, candidate.bad_sessions, candidate.saved) == (1, 1, 1)
     assert counted(candidate.errors) == {reason: 1}
     assert candidate.answered_sessions == timed(candidate.total) == 0
-    assert stable == routes.CanaryArm(
-        ttft=routes.CanaryTimes(), between_tokens=routes.CanaryTimes(), total=routes.CanaryTimes()
+    assert stable == messages.CanaryArm(
+        ttft=messages.CanaryTimes(),
+        between_tokens=messages.CanaryTimes(),
+        total=messages.CanaryTimes(),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.v1 import canary_pb2 as messages
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as v1
 from penstock.v1 import routes_pb2 as routes
@@ -72,7 +73,7 @@ async def with_arms(
     shares = {"pirate": {"pirate@1": 1000 - permille, "pirate@2": permille}}
     mini = deployment(adapters=shares if kind == "version" else None, limits=limits)
     shown, routed = [mini], [route(replica) for replica in system.replicas]
-    rule = routes.CanaryRule(uid="c1", name="try", step=1, deployment="mini", permille=permille)
+    rule = messages.CanaryRule(uid="c1", name="try", step=1, deployment="mini", permille=permille)
     if kind == "deployment":
         rule.candidate = "next"
         mini.canary.add(deployment="next", permille=permille)
