@@ -117,8 +117,8 @@ void RequestFlow::note_revision(Exchange& x) {
   const std::string& digest = x.canary->rule->candidate_digest;
   if (digest.empty() || x.at.dispatcher->is_of(*x.at.replica(), digest)) return;
   const std::string arm = arm_of(x);
-  const base::Error why =
-      x.attempts.last() ? *x.attempts.last() : refusal_of(arm, PassedOver::kNoReplica);
+  const bool was_there = x.attempts.last() && x.attempts.failover().reached_any();
+  const base::Error why = was_there ? *x.attempts.last() : refusal_of(arm, PassedOver::kNoReplica);
   x.settlement.passed_over(arm, cause_of(why));
   x.canary->course.left(why);
   x.at.way = Way::kReturned;

@@ -62,7 +62,7 @@ Revisions::Wish Revisions::wish(const Traits& traits, const Excluded& excluded) 
   const std::uint32_t began = known(traits.session);
   if (began != 0 && serves(began, excluded)) return {.only = began, .firm = true};
   if (has_shares_ && traits.share != 0) {
-    if (const Wish wish = canary_wish(traits.share, excluded)) return wish;
+    if (const Wish wish = canary_wish(traits, excluded)) return wish;
   }
   if (!keeps_sessions_ || traits.session == 0) return {};
   return new_session_wish(traits.session, excluded);
@@ -91,10 +91,14 @@ bool Revisions::serves(std::uint32_t number, const Excluded& excluded) const {
   return sound > 0 && sound > excluded(number);
 }
 
-Revisions::Wish Revisions::canary_wish(std::uint64_t share, const Excluded& excluded) const {
-  const CanaryWeight* weight = canary_for(canary_, share);
+// One that is doubted is tried again, as nobody else comes to it, by those that have not been
+// there.
+Revisions::Wish Revisions::canary_wish(const Traits& traits, const Excluded& excluded) const {
+  const CanaryWeight* weight = canary_for(canary_, traits.share);
   const std::uint32_t own = weight != nullptr ? shares_[weight - canary_.data()] : 0;
-  if (own != 0 && serves(own, excluded)) return {.only = own, .firm = true};
+  const bool may_be_probed =
+      own != 0 && traits.excluded.empty() && revisions_[own - 1].callable > 0;
+  if (own != 0 && (may_be_probed || serves(own, excluded))) return {.only = own, .firm = true};
   const Wish rest{.rest = true, .firm = true};
   for (std::uint32_t number = 1; number <= revisions_.size(); ++number) {
     if (!revisions_[number - 1].has_share && serves(number, excluded)) return rest;

@@ -67,7 +67,7 @@ class Revisions {
 
   std::uint32_t known(std::uint64_t session);
   bool serves(std::uint32_t number, const Excluded& excluded) const;
-  Wish canary_wish(std::uint64_t share, const Excluded& excluded) const;
+  Wish canary_wish(const Traits& traits, const Excluded& excluded) const;
   Wish new_session_wish(std::uint64_t session, const Excluded& excluded) const;
 
   std::vector<Revision> revisions_;  // [number - 1]

@@ -50,6 +50,7 @@ class JudgedCanary : public RequestFlowTest {
     if (!has_candidate_) snapshot.replicas.pop_back();
     mini.canary_rules = {rule};
     snapshot.deployments.push_back(mini);
+    canaries_.follow(snapshot);
     routes_.replace(snapshot);
   }
   std::string model() const { return kind_ == Candidate::kVersion ? "mini:pirate" : "mini"; }
@@ -137,7 +138,7 @@ const std::vector<Broken> kBroken = {
     {"model_not_found",
      [](auto& call) { call.fail(404, "model_not_found", v1::FAULT_CLIENT, v1::RETRY_NEVER); }},
     {"upstream_error", [](auto& call) { call.lose(Source::kLost); }},
-    {"upstream_error", [](auto& call) { call.lose(Source::kUnreachable); }},
+    {"no_ready_replica", [](auto& call) { call.lose(Source::kUnreachable); }},
     {"upstream_error", [](auto& call) { call.finish({"error"}); }},
 };
 
@@ -147,6 +148,9 @@ TEST_P(CanaryArms, WhatFailsBeforeItsFirstEventIsAnsweredByTheStableArm) {
     for (const Broken& broken : kBroken) {
       upstream_.calls.clear();
       done_ = false;
+      for (const auto& [key, dispatcher] : *routes_.dispatchers().current()) {
+        for (const auto& replica : dispatcher->replicas()) dispatcher->note_back(*replica);
+      }
       pass(seconds(40));  // of no doubt is anything left
       reply_.text.clear();
       ask(streams ? streamed() : unary());

@@ -241,6 +241,19 @@ TEST_F(CanaryRevisionTest, ARequestIsOfOneArmWhateverServes) {
   }
 }
 
+TEST_F(CanaryRevisionTest, OneThatIsDoubtedIsProbed) {
+  route_.canary[0].permille = 1000;
+  run(1, 1);
+  for (int i = 0; i < 3; ++i) fail("n0", Failure::kBadAnswer);
+  EXPECT_EQ(asked({.share = 7, .patient = true}), "o0");
+  pass(seconds(2));
+  set_.advance(now_);
+  EXPECT_EQ(chosen({.share = 7, .patient = true}), "n0");
+  EXPECT_EQ(asked({.share = 8, .patient = true}), "o0") << "by one request at a time";
+  const std::vector<ReplicaId> tried{{"n0"}};
+  EXPECT_EQ(asked({.share = 7, .patient = true, .excluded = tried}), "o0");
+}
+
 TEST_F(CanaryRevisionTest, ASessionThatIsKeptIsOfTheArmThatItIsAt) {
   route_.keeps_sessions = true;
   route_.canary[0].permille = 0;
