@@ -26,13 +26,15 @@ from tests.e2e.canary_traffic import (
     started,
 )
 from tests.e2e.fleet import Fleet, fleet_of
-from tests.e2e.rollouts import revisions
+from tests.e2e.rollouts import revisions, rolled_out
 from tests.e2e.system import System, eventually, running
 from tests.fakes.provider_server import ProviderServer
 
 CHAT = "chat"
 QUARTER: dict[str, Any] = {"steps": [{"permille": 250, "min_sessions": 20, "min_seconds": 0}]}
-TWICE_P95 = {"before": 20, "after": 20, "refuse": 20}  # at a quarter, of the statistics' table
+# Two cores serve all: how long an answer takes says little here.
+_WIDE = {"margin": 0.5}
+WIDE: dict[str, Any] = {"ttft": _WIDE, "between_tokens": _WIDE, "total": _WIDE}
 
 
 @pytest.fixture(scope="module")
@@ -107,14 +109,12 @@ def _counted(system: System, name: str) -> dict[str, Any] | None:
 async def test_a_good_candidate_gets_everybody_though_the_head_is_killed_and_can_be_undone(
     system: System,
 ) -> None:
-    settings = {"tokens_per_second": "100", "ttft_ms": "20", "answer_tokens": "9"}
+    settings = {"tokens_per_second": "100", "ttft_ms": "20", "answer_tokens": "7"}
     spec = {"name": "next", "engine": "simulated", "model": "m", "engine_args": settings}
     system.change("POST", "deployments", {**spec, "replicas": 2})
     is_ready(system, "next", 2)
     steps = [{"permille": each, "min_sessions": 50, "min_seconds": 0} for each in (250, 500, 1000)]
-    wide = {"margin": 0.2}
-    guards = {"ttft": wide, "between_tokens": wide, "total": {"margin": 0.9}}
-    started(system, "good", target=CHAT, candidate="next", steps=steps, guards=guards)
+    started(system, "good", target=CHAT, candidate="next", steps=steps, guards=WIDE)
     async with clients(system.gateway_port, CHAT, per_second=80) as seen:
         await comes(system, "good", step=2)
         system.kill(system.pid_of("head"))
@@ -128,28 +128,32 @@ async def test_a_good_candidate_gets_everybody_though_the_head_is_killed_and_can
     evidence = system.admin(f"deployments/{CHAT}/revisions/{now['number']}/evidence")
     assert [(each["kind"], each["passed"]) for each in evidence] == [("canary", True)]
     system.change("POST", f"deployments/{CHAT}/rollback")
-    back = revisions(system, CHAT)[0]
-    assert back["template"]["engine_args"]["answer_tokens"] == "8"
+    assert system.admin(f"deployments/{CHAT}")["spec"]["engine_args"]["answer_tokens"] == "8"
 
 
-async def test_an_adapter_version_whose_loads_fail_goes_back_and_nobody_is_hurt(
+async def test_an_adapter_version_is_held_while_it_cannot_be_loaded_else_its_alias_moves(
     system: System, folder: Path
 ) -> None:
-    """Its bytes are good: no node can load them while the deployment says so."""
     args = dict(system.admin(f"deployments/{CHAT}")["spec"]["engine_args"])
+    args |= {"answer_tokens": "8", "fail_adapter_loads": "a@2"}
     spec = {"name": "lora", "engine": "simulated", "model": "m", "max_adapters": 4}
-    system.change(
-        "POST", "deployments", {**spec, "engine_args": {**args, "fail_adapter_loads": "a@2"}}
-    )
+    system.change("POST", "deployments", {**spec, "engine_args": args})
     is_ready(system, "lora")
-    for each in ("a@1", "a@2"):
+    for each in ("a@1", "a@2", "a@3"):
         register(system, "lora", each, made(folder, each))
     system.change("PUT", "aliases/lora/a", {"target": "a@1"})
     started(system, "voice", target="lora:a", candidate="a@2", **QUARTER)
-    async with clients(system.gateway_port, "lora:a") as seen:
-        told = await ended(system, "voice")
-    assert told["state"] == "rolled_back", told
+    async with clients(system.gateway_port, "lora:a", per_second=80) as seen:
+        told = await comes(system, "voice", state="held")
+        system.change("POST", "canaries/voice/abort")
+        started(system, "voice", target="lora:a", candidate="a@3", guards=WIDE, **QUARTER)
+        assert (await ended(system, "voice"))["state"] == "promoted"
+    assert "want 1 ready replicas of a@2, there are 0" in told["why"]
+    assert told["arms"]["candidate"]["requests"] == 0
     assert seen.hurt == 0, seen.outcomes
+    assert system.admin("aliases/lora/a")["target"] == "a@3"
+    assert system.admin("aliases/lora/a")["moved_by"] == "canary voice"
+    system.change("POST", "aliases/lora/a/undo")
     assert system.admin("aliases/lora/a")["target"] == "a@1"
 
 
@@ -160,6 +164,7 @@ async def test_a_new_revision_serves_a_share_first_and_goes_where_it_fails(syste
         "POST", "deployments", {**spec, "engine_args": args, "update": {"canary": "gate"}}
     )
     is_ready(system, "judged", 2)
+    await rolled_out(system, "judged", within=40)
     started(system, "gate", target="judged", **QUARTER)
     async with clients(system.gateway_port, "judged") as seen:
         known = system.admin("deployments/judged")["spec"]
@@ -185,9 +190,7 @@ async def test_a_gateway_of_which_nothing_is_heard_holds_it(fleet: Fleet) -> Non
     system, (first, _) = fleet.system, fleet.ports
     with ProviderServer(sometimes(0.0, "before")) as server:
         provider(system, "quiet", server.url)
-        wide = {"margin": 1.0}
-        guards = {"ttft": wide, "between_tokens": wide, "total": wide, "finish": wide}
-        started(system, "quiet", target=CHAT, candidate="quiet", guards=guards, **QUARTER)
+        started(system, "quiet", target=CHAT, candidate="quiet", guards=WIDE, **QUARTER)
         os.kill(fleet.others[0].pid, signal.SIGSTOP)
         async with clients(first, CHAT):
             told = await comes(system, "quiet", state="held")
