@@ -190,7 +190,9 @@ async def test_a_gateway_of_which_nothing_is_heard_holds_it(fleet: Fleet) -> Non
     system, (first, _) = fleet.system, fleet.ports
     with ProviderServer(sometimes(0.0, "before")) as server:
         provider(system, "quiet", server.url)
-        started(system, "quiet", target=CHAT, candidate="quiet", guards=WIDE, **QUARTER)
+        asleep = {"margin": 1.0}
+        guards = {"ttft": asleep, "between_tokens": asleep, "total": asleep}
+        started(system, "quiet", target=CHAT, candidate="quiet", guards=guards, **QUARTER)
         os.kill(fleet.others[0].pid, signal.SIGSTOP)
         async with clients(first, CHAT):
             told = await comes(system, "quiet", state="held")
