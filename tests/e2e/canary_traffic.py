@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
 import random
@@ -128,19 +127,23 @@ class Clients:
 
     @property
     def hurt(self) -> int:
-        """Those that got no whole answer."""
-        return self.outcomes.total() - self.outcomes["whole"]
+        """Those that got no whole answer, though there was a gateway to ask."""
+        return self.outcomes.total() - self.outcomes["whole"] - self.outcomes["lost"]
 
     async def ask(self, client: httpx.AsyncClient, prompt: str, **more: Any) -> str:
         """One streamed answer, and how it ended: whole, its status, or broken."""
         body = {"model": self.model, "stream": True, **more}
         body["messages"] = [{"role": "user", "content": prompt}]
         outcome = "broken"
-        with contextlib.suppress(httpx.RemoteProtocolError):  # told in-band, then closed
+        try:
             async with client.stream("POST", "/chat/completions", json=body) as reply:
                 text = (await reply.aread()).decode()
             whole = _WHOLE.search(text) and "[DONE]" in text
             outcome = "whole" if whole else str(reply.status_code)
+        except httpx.RemoteProtocolError:  # told in-band, then closed
+            pass
+        except httpx.TransportError:
+            outcome = "lost"
         self.outcomes[outcome] += 1
         return outcome
 

@@ -82,7 +82,7 @@ async def test_a_smaller_context_refuses_many_and_goes_back_without_a_client_hur
     assert seen.hurt == 0, seen.outcomes
 
 
-async def test_a_good_deployment_gets_everybody_while_head_and_gateway_are_killed(
+async def test_a_good_deployment_gets_everybody_while_head_gateway_and_comparer_are_killed(
     mini: System,
 ) -> None:
     spec = mini.admin(f"deployments/{MINI}")["spec"]
@@ -90,17 +90,28 @@ async def test_a_good_deployment_gets_everybody_while_head_and_gateway_are_kille
     args = {**spec["engine_args"], "max_num_seqs": "24"}
     mini.change("POST", "deployments", {**spec, "name": "next", "engine_args": args})
     is_ready(mini, "next", within=240)
-    started(mini, "good", target=MINI, candidate="next", steps=STEPS, guards=GUARDS)
-    async with clients(mini.gateway_port, MINI, per_second=20, **SHORT) as seen:
-        await comes(mini, "good", step=2, within=300)
+    shadow = {"name": "beside", "primary": MINI, "candidate": "next", "share_permille": 500}
+    mini.change("POST", "shadows", {**shadow, "checks": ["error"], "margins": {"error": 0.1}})
+    more = {"guards": GUARDS, "shadow": "beside"}
+    started(mini, "good", target=MINI, candidate="next", steps=STEPS, **more)
+    async with clients(mini.gateway_port, MINI, per_second=12, **SHORT) as seen:
+        await comes(mini, "good", permille=SHARE, within=60)
+        for each in ("penstock-gateway", "comparer"):
+            (process,) = mini.processes(each)
+            mini.kill(process.pid)
+        await comes(mini, "good", step=2, within=400)
         mini.kill(mini.pid_of("head"))
         told = await ended(mini, "good", within=900)
     log.warning("good: %s, clients saw %s", told["why"], seen.outcomes)
     assert told["state"] == "promoted", told
-    assert seen.hurt == 0, seen.outcomes
+    assert seen.outcomes["whole"] > 1000
+    assert seen.hurt <= seen.outcomes["lost"], "streams of the gateway that was killed"
+    asked = mini.admin("shadows/beside/report")["requests"]
+    assert asked["pairs"] <= seen.outcomes["whole"]
     assert revisions(mini, MINI)[0]["by"] == "canary good"
     mini.change("POST", f"deployments/{MINI}/rollback")
     await rolled_out(mini, MINI, within=300)
+    mini.change("DELETE", "shadows/beside")
     mini.change("DELETE", "deployments/next")
 
 
