@@ -106,7 +106,7 @@ async def test_a_good_deployment_gets_everybody_while_head_gateway_and_comparer_
     assert told["state"] == "promoted", told
     assert seen.outcomes["whole"] > 1000
     assert seen.hurt <= seen.outcomes["lost"], "streams of the gateway that was killed"
-    asked = mini.admin("shadows/beside/report")["requests"]
+    asked = mini.admin("shadows/beside/report")["report"]
     assert asked["pairs"] <= seen.outcomes["whole"]
     assert revisions(mini, MINI)[0]["by"] == "canary good"
     mini.change("POST", f"deployments/{MINI}/rollback")
