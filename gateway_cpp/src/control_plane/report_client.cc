@@ -9,7 +9,7 @@ namespace penstock::control_plane {
 namespace {
 
 constexpr std::chrono::milliseconds kLastWords{1'000};  // for the head to take the last report
-constexpr int kMostHurried = 50;                        // reports in an interval
+constexpr int kMostHurried = 10;                        // reports in an interval
 
 }  // namespace
 

@@ -36,7 +36,7 @@ class ReportClient {
 
   void start();  // does nothing without a head
   void stop();   // idempotent
-  // There is news that should not wait for the next report: it is told within a fiftieth of the
+  // There is news that should not wait for the next report: it is told within a tenth of the
   // interval. Any thread.
   void hurry();
 

@@ -122,7 +122,8 @@ bool Dispatcher::again(Turn& turn, const PlaceRequest& ask,
       give(turn, std::move(place));
       return true;
     }
-    if (!ready_besides(excluded)) return false;
+    const bool is_hopeless = ask.rest && !replicas_.has_rest(excluded);
+    if (is_hopeless || !ready_besides(excluded)) return false;
     turn.excluded_ = std::move(excluded);
     turn.retries_ = true;
     enroll(turn, ask, waker);
@@ -322,11 +323,16 @@ void Dispatcher::tell_if_none_is_left(Wakers& wakers) {
   const std::uint32_t ready = replicas_.counts().ready;
   const std::uint32_t before = std::exchange(ready_, ready);
   if (ready < before) lost_at_ = clock_.steady_now();
-  if (before == 0 || ready > 0) return;
-  queue_.for_each([&](const admission::QueueEntry& entry) {
-    wakers.push_back(static_cast<const Turn&>(entry).waker_);
-  });
-  for (const Turn* turn : retries_) wakers.push_back(turn->waker_);
+  const bool none = before > 0 && ready == 0;
+  // Those that a canary's candidate has failed wait for the rest of its deployment alone.
+  const bool no_rest = ready < before && !replicas_.has_rest({});
+  if (!none && !no_rest) return;
+  const auto tell = [&](const Turn& turn) {
+    if (none || turn.ask_->rest) wakers.push_back(turn.waker_);
+  };
+  queue_.for_each(
+      [&](const admission::QueueEntry& entry) { tell(static_cast<const Turn&>(entry)); });
+  for (const Turn* turn : retries_) tell(*turn);
 }
 
 bool Dispatcher::has_room_for_waiting() {

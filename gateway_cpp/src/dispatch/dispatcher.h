@@ -118,8 +118,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // Whether the request is for the revision of that digest, be it there or not.
   bool is_for(const std::string& digest, const PlaceRequest& ask);
   bool is_of(const routing::Replica& replica, const std::string& digest) const;
-  // Whether a replica serves that is of no revision with a share.
-  bool has_rest() const;
+  // Whether a replica besides these serves that is of no revision with a share.
+  bool has_rest(std::span<const routing::ReplicaId> excluded) const;
 
   // ---- for router programs
 

@@ -13,9 +13,9 @@ bool Dispatcher::is_of(const routing::Replica& replica, const std::string& diges
   return replica.route().template_digest == digest;
 }
 
-bool Dispatcher::has_rest() const {
+bool Dispatcher::has_rest(std::span<const routing::ReplicaId> excluded) const {
   const std::lock_guard lock(mutex_);
-  return replicas_.has_rest();
+  return replicas_.has_rest(excluded);
 }
 
 }  // namespace penstock::dispatch

@@ -115,13 +115,17 @@ std::string RequestFlow::arm_of(const Exchange& x) {
 // Its place may be at another revision: the candidate's replicas have failed it, or have no room.
 void RequestFlow::note_revision(Exchange& x) {
   const std::string& digest = x.canary->rule->candidate_digest;
-  if (digest.empty() || x.at.dispatcher->is_of(*x.at.replica(), digest)) return;
+  if (digest.empty()) return;
+  const bool is_there = x.at.dispatcher->is_of(*x.at.replica(), digest);
+  if (!x.canary->candidate && is_there) return x.canary.reset();  // it says nothing of either arm
+  if (x.at.way != Way::kCanary || is_there) return;
   const std::string arm = arm_of(x);
   const bool was_there = x.attempts.last() && x.attempts.failover().reached_any();
   const base::Error why = was_there ? *x.attempts.last() : refusal_of(arm, PassedOver::kNoReplica);
   x.settlement.passed_over(arm, cause_of(why));
   x.canary->course.left(why);
   x.at.way = Way::kReturned;
+  x.at.wanted.rest = true;
 }
 
 }  // namespace penstock::proxy

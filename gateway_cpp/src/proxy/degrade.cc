@@ -76,6 +76,7 @@ const routing::Rung* RequestFlow::next_rung(Exchange& x) {
 
 // Nobody is left whom it could wait for, and another deployment would take it.
 bool RequestFlow::is_better_off_elsewhere(Exchange& x) {
+  if (x.at.wanted.rest && !x.at.dispatcher->has_rest({})) return true;
   if (x.at.way == Way::kCanary && !x.is_at_home() && !x.danger.may_kill())
     return !x.at.dispatcher->is_ready_besides({});
   if (!x.has_ladder() || x.at.dispatcher->is_ready_besides({})) return false;

@@ -122,7 +122,7 @@ std::variant<RequestFlow::Elsewhere, routing::PassedOver> RequestFlow::elsewhere
     Exchange& x, const routing::Route& named, const std::string& deployment, Way way,
     bool no_engine) {
   const routing::Needs needs{.model = x.request.model,
-                             .share = [&x] { return x.share(); },
+                             .share = [&x] { return x.share_hash(); },
                              .endpoint = x.ask.endpoint->path,
                              .tools = x.request.has_tools,
                              .no_engine = no_engine};
@@ -196,7 +196,7 @@ bool RequestFlow::may_return(const Exchange& x, const base::Error& no) {
                                  admission::DegradeReason::kEngineDead;
   if (dead && !x.asked->deployment->managed) return false;
   if (!x.is_at_home()) return true;
-  const bool has_stable = x.canary->rule->candidate_digest.empty() || x.at.dispatcher->has_rest();
+  const bool has_stable = x.canary->rule->candidate_digest.empty() || x.at.dispatcher->has_rest({});
   return x.attempts.failover().attempts() > 0 && has_stable;
 }
 

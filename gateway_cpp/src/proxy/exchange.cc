@@ -14,7 +14,7 @@ uint64_t Exchange::session_hash() const {
   return session.empty() ? 0 : routing::hash_text(session);
 }
 
-uint64_t Exchange::share() {
+uint64_t Exchange::share_hash() const {
   if (at.wanted.share != 0) return at.wanted.share;
   const std::string_view session = session_name();
   uint64_t whose = routing::hash_text(caller().tenant->id);
@@ -24,8 +24,12 @@ uint64_t Exchange::share() {
   } else {
     whose = routing::hash_both(whose, routing::hash_text(session));
   }
-  at.wanted.share = whose;
   return whose;
+}
+
+uint64_t Exchange::share() {
+  at.wanted.share = share_hash();
+  return at.wanted.share;
 }
 
 void Exchange::note_tokens(const upstream::Usage& seen) {

@@ -183,7 +183,8 @@ struct Exchange {
     return session.empty() ? std::string_view(ask.request_id) : session;
   }
   // By which its share of what is split is found: of no conversation, a retry has the same body.
-  uint64_t share();
+  uint64_t share_hash() const;
+  uint64_t share();  // likewise, and kept: not while it stands in a queue, which reads it
   // The canary that has it is of the deployment itself: a version of its adapter, or a revision.
   bool is_at_home() const { return asked && asked->deployment->name == at.route.deployment->name; }
   // What it may take of limits of a day where it is.

@@ -141,7 +141,7 @@ void RequestFlow::send(Exchange& x) {
   if (x.sent == base::SteadyTime{}) x.sent = now;
   if (x.shadow) x.shadow->answer.begin_again();
   if (!x.settlement.is_open()) note_opening(x, now);
-  if (x.at.way == Way::kCanary && x.is_at_home()) note_revision(x);
+  if (x.canary && (x.is_at_home() || !x.canary->candidate)) note_revision(x);
   Target target(x.at.replica());
   x.attempts.sent_to(target);
   x.record().replica = target.id;

@@ -27,7 +27,10 @@ std::shared_ptr<Replica> ReplicaSet::reserve(const Traits& traits, base::SteadyT
   wake(now);
   Replica* chosen = choose(traits);
   if (chosen == nullptr) return nullptr;
-  if (revisions_.matter()) revisions_.remember(traits.session, chosen->revision());
+  // A session stays of its arm, also where the other one had to answer it.
+  if (revisions_.matter() && !traits.rest) {
+    revisions_.remember(traits.session, chosen->revision());
+  }
   return take(*chosen, now);
 }
 
@@ -59,14 +62,27 @@ Replica* ReplicaSet::choose(const Traits& traits) {
   return revisions_.matter() ? choose_of_revision(traits, filter) : choose_among(traits, filter);
 }
 
-// One without room is waited for by those that can wait, and by nobody else.
-Replica* ReplicaSet::choose_of_revision(const Traits& traits, Candidates::Filter& filter) {
-  const auto excluded = [&filter](std::uint32_t revision) {
-    return static_cast<std::uint32_t>(std::ranges::count_if(filter.excluded, [=](const auto* one) {
+namespace {
+
+// How many sound ones of a revision are among these.
+Revisions::Excluded among(const std::vector<const Replica*>& excluded) {
+  return [&excluded](std::uint32_t revision) {
+    return static_cast<std::uint32_t>(std::ranges::count_if(excluded, [=](const Replica* one) {
       return one->revision() == revision && one->standing().sound;
     }));
   };
-  filter.wish = revisions_.wish(traits, excluded);
+}
+
+}  // namespace
+
+bool ReplicaSet::has_rest(std::span<const ReplicaId> excluded) const {
+  const auto known = resolve(excluded);
+  return revisions_.has_rest(among(known));
+}
+
+// One without room is waited for by those that can wait, and by nobody else.
+Replica* ReplicaSet::choose_of_revision(const Traits& traits, Candidates::Filter& filter) {
+  filter.wish = revisions_.wish(traits, among(filter.excluded));
   if (filter.wish) {
     filter.revisions = &revisions_;
     Replica* chosen =

@@ -68,7 +68,7 @@ class ReplicaSet {
   bool is_for(const std::string& digest, const Traits& traits) {
     return revisions_.is_for(digest, traits);
   }
-  bool has_rest() const { return revisions_.has_rest(); }
+  bool has_rest(std::span<const ReplicaId> excluded) const;
   Counts counts() const;
   std::vector<Doubt> doubts(base::SteadyTime now) const;
   const Ejections& ejections() const { return ejections_; }

@@ -74,16 +74,20 @@ std::uint32_t Revisions::known(std::uint64_t session) {
 }
 
 bool Revisions::is_for(const std::string& digest, const Traits& traits) {
-  if (const std::uint32_t began = known(traits.session))
+  // As wish() has it: a revision that is gone keeps nobody.
+  const std::uint32_t began = known(traits.session);
+  if (began != 0 && (revisions_[began - 1].sound > 0 || revisions_[began - 1].digest == digest)) {
     return revisions_[began - 1].digest == digest;
+  }
   const CanaryWeight* weight = canary_for(canary_, traits.share);
   return weight != nullptr && weight->template_digest == digest;
 }
 
-bool Revisions::has_rest() const {
-  return std::ranges::any_of(revisions_, [](const Revision& revision) {
-    return !revision.has_share && revision.sound > 0;
-  });
+bool Revisions::has_rest(const Excluded& excluded) const {
+  for (std::uint32_t number = 1; number <= revisions_.size(); ++number) {
+    if (!revisions_[number - 1].has_share && serves(number, excluded)) return true;
+  }
+  return false;
 }
 
 bool Revisions::serves(std::uint32_t number, const Excluded& excluded) const {
@@ -99,11 +103,7 @@ Revisions::Wish Revisions::canary_wish(const Traits& traits, const Excluded& exc
   const bool may_be_probed =
       own != 0 && traits.excluded.empty() && revisions_[own - 1].callable > 0;
   if (own != 0 && (may_be_probed || serves(own, excluded))) return {.only = own, .firm = true};
-  const Wish rest{.rest = true, .firm = true};
-  for (std::uint32_t number = 1; number <= revisions_.size(); ++number) {
-    if (!revisions_[number - 1].has_share && serves(number, excluded)) return rest;
-  }
-  return {};
+  return has_rest(excluded) ? Wish{.rest = true, .firm = true} : Wish{};
 }
 
 // Rendezvous, weighted by the replicas that the routes have: gateways that have the same routes

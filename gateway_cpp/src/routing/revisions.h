@@ -45,7 +45,7 @@ class Revisions {
   // there, or of no session that is known it has the share.
   bool is_for(const std::string& digest, const Traits& traits);
   // Whether a replica serves that is of none with a share.
-  bool has_rest() const;
+  bool has_rest(const Excluded& excluded) const;
   bool allows(const Wish& wish, const Replica& replica) const;
   // Whether one that the wish allows may be called.
   bool may_be_called(const Wish& wish) const;

@@ -115,7 +115,10 @@ def test_a_stable_arm_that_takes_the_same_time_always_still_has_slower_sessions_
 
 
 def test_where_all_have_the_candidate_it_is_judged_by_what_the_stable_arm_had_to_answer() -> None:
-    assert found(arm(0), arm(200, bad_sessions=150), ALL)["errors"].verdict is Verdict.EQUAL
+    assert found(arm(0), arm(200), ALL)["errors"].verdict is Verdict.EQUAL
+    outage = found(arm(0), arm(200, bad_sessions=150), ALL)["errors"]
+    assert outage.verdict is Verdict.UNDECIDED
+    assert outage.missing == "75.0% of its sessions broke, the margin is 1.0%"
     saved = arm(200, bad_sessions=20, saved_sessions=20)
     assert found(arm(0), saved, ALL)["errors"].verdict is Verdict.WORSE
     assert set(found(arm(0), saved, ALL)) == {"errors"}

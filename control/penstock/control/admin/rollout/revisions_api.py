@@ -29,7 +29,7 @@ from penstock.control.state.adapters.bases import check_aliases_fit
 from penstock.control.state.canary.revisions import begun, check_plan, with_one_replaced
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment, paused, restarted, resumed
-from penstock.control.state.rollout.evidence import check_shares
+from penstock.control.state.rollout.evidence import check_again, check_change, check_shares
 from penstock.control.state.rollout.placing import specified, tried_anew
 from penstock.control.state.rollout.revision import Origin, revision_of, to_undo_to
 from penstock.control.state.rollout.settings_past import settings_at
@@ -86,7 +86,9 @@ class RevisionsApi:
             check_aliases_fit(view, spec)
             origin = Origin(write.who, write.reason or f"back to revision {back.number}")
             now = self._deployments.now()
-            return with_one_replaced(specified(view, known, spec, now, origin), known, now)
+            view = with_one_replaced(specified(view, known, spec, now, origin), known, now)
+            check_change(view, known, now)
+            return view
 
         to = f"revision {number}" if number else "the last that served"
         return await self._deployments.change(
@@ -145,6 +147,8 @@ class RevisionsApi:
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
             now = self._deployments.now()
-            return begun(tried_anew(view, resumed(known, now)), known, now)
+            view = begun(tried_anew(view, resumed(known, now)), known, now)
+            check_again(view, known, now)
+            return view
 
         return await self._deployments.change(name, step, write, f"resume the rollout of {name}")

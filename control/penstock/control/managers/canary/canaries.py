@@ -14,6 +14,7 @@ from penstock.control.state.canary.counts import Counts
 from penstock.control.state.canary.deciding import missing
 from penstock.control.state.canary.ending import (
     aborted,
+    check_not_served,
     check_promoted,
     moved_on,
     promotion_begun,
@@ -108,7 +109,8 @@ class CanaryManager:
         now = self._clock.now()
 
         def step(view: ClusterView) -> ClusterView:
-            check_active(self._known(view, name, write), "aborted")
+            check_active(known := self._known(view, name, write), "aborted")
+            check_not_served(view, known)
             return aborted(view, name, why, now)
 
         return await self._write(step, name, write, f"abort canary {name}")

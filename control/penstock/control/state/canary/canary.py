@@ -92,6 +92,7 @@ class Canary:
     stable: str = ""  # the other arm: deployment, "name@version", or "revision N"
     candidate: str = setting("", "", name="candidate_arm")  # likewise, where the spec says less
     revision: int = 0  # of the target: the candidate, or what the promotion made; 0: none
+    judged_digest: str = ""  # of a candidate's template, when it ended
     candidate_digest: str = ""  # of the revision's template; empty: not of a revision
     passed: tuple[PassedStep, ...] = setting("", (), form=_timed(PassedStep))
     ended_at: datetime | None = None

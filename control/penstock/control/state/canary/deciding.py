@@ -30,6 +30,8 @@ def decided(canary: Canary, counted: Counted, found: Sequence[Finding], facts: F
     deployments and aliases follows from the two (`ending.py`)."""
     if not canary.is_active:
         return canary
+    if canary.promoting and facts.rollout is Rollout.SERVED:
+        return _promoting(canary, facts)  # everybody has it: that is no more to be taken back
     if why := _worse(canary, found, facts):
         return ended(canary, CanaryState.ROLLED_BACK, why, facts.now)
     if facts.gone:
@@ -77,6 +79,8 @@ def _promoting(canary: Canary, facts: Facts) -> Canary:
             return ended(canary, CanaryState.PROMOTED, why, facts.now)
         case Rollout.FAILED:
             return _held(canary, f"{where} failed: {facts.rollout_cause}: promote again, or abort")
+        case Rollout.PAUSED:
+            return _held(canary, f"{where} is paused: `penstock rollout resume` goes on")
         case Rollout.UNDER_WAY:
             return replace(canary, state=CanaryState.RUNNING, why=f"{where} is rolled out")
     return canary

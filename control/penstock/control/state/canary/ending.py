@@ -11,19 +11,22 @@ from penstock.adapters.adapter import AdapterRef
 from penstock.adapters.alias import Move, Target
 from penstock.adapters.promotion import NotPromoted, promote
 from penstock.adapters.version import BadMove, VersionState
+from penstock.control.errors import Code, PenstockError
 from penstock.control.state.adapters.registry import AdapterRegistry
 from penstock.control.state.canary.canary import Canary, CanaryState, ended
-from penstock.control.state.canary.record import has_passed, with_finding
+from penstock.control.state.canary.record import has_passed, template_judged, with_finding
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import DeploymentName
 from penstock.control.state.rollout.evidence import check_live
 from penstock.control.state.rollout.promoting import with_failed_revision, with_template_of
-from penstock.control.state.rollout.revision import Origin
+from penstock.control.state.rollout.revision import Origin, RevisionState
 
 
 def moved_on(view: ClusterView, after: Canary, now: datetime) -> ClusterView:
     """The view with a canary as it was decided, and what follows from that."""
     before = view.canaries.canary(after.spec.name)
+    if after.ended_at and before.is_active:
+        after = replace(after, judged_digest=template_judged(view, after))
     if after.state in (CanaryState.ROLLED_BACK, CanaryState.ABORTED) and before.is_active:
         view = _without_revision(view, before, after, now)
     elif after.promoting and not before.promoting:
@@ -38,6 +41,19 @@ def aborted(view: ClusterView, name: str, why: str, now: datetime) -> ClusterVie
     if not canary.is_active:
         return view
     return moved_on(view, ended(canary, CanaryState.ABORTED, why, now), now)
+
+
+def check_not_served(view: ClusterView, canary: Canary) -> None:
+    """Raises `conflict` where its promotion's revision serves everybody by now."""
+    target = view.deployments.get(DeploymentName(canary.target.deployment))
+    if target is None or not canary.promoting or target.revision.number != canary.revision:
+        return
+    if target.revision.state is RevisionState.SERVED:
+        raise PenstockError(
+            f"revision {canary.revision} of {canary.target} serves everybody by now:"
+            f" `penstock rollout undo {canary.target}` goes back",
+            Code.CONFLICT,
+        )
 
 
 def promotion_begun(view: ClusterView, canary: Canary, now: datetime) -> ClusterView:

@@ -27,6 +27,7 @@ class Rollout(StrEnum):
 
     NONE = "none"  # nothing is promoted, or nothing is rolled out for it
     UNDER_WAY = "under way"
+    PAUSED = "paused"
     SERVED = "served"
     FAILED = "failed"
 
@@ -149,7 +150,9 @@ def _rollout(canary: Canary, target: Deployment | None) -> tuple[Rollout, str]:
     found = next((r for r in target.revisions if r.number == canary.revision), None)
     if found is None or (found.state is RevisionState.REPLACED):
         return Rollout.FAILED, "another revision has taken its place"
-    return _STATES[found.state], found.cause
+    state = _STATES[found.state]
+    stands = state is Rollout.UNDER_WAY and target.paused
+    return (Rollout.PAUSED if stands else state), found.cause
 
 
 _STATES: Final = {

@@ -152,20 +152,28 @@ def _finding(guard: _Guard, permille: int) -> Finding:
 def _finding_alone(spec: CanarySpec, arm: ArmCounts) -> Finding:
     """Where everybody has the candidate there is no stable arm beside it. But what breaks before
     its first event is asked of the stable arm in the same request: what that one answers, the
-    candidate alone is to blame for. Such sessions are to be rarer than the margin."""
-    margin, limit = spec.guards.errors.margin, _limit(spec, 1)
+    candidate alone is to blame for, and it rolls back where that is no rarer than the margin. What
+    nobody could save may be an outage of both, or not: it holds."""
+    margin, limit = min(spec.guards.errors.margin, 0.999), _limit(spec, 1)
     shares = Shares(arm.saved_sessions, arm.sessions, 0, 0)
-    good, odds = arm.sessions - arm.saved_sessions, margin / (1 - margin) if margin < 1 else 1e9
-    evidence = log_evidence(arm.saved_sessions, good, odds)
+    evidence = log_evidence(
+        arm.saved_sessions, arm.sessions - arm.saved_sessions, margin / (1 - margin)
+    )
+    bad = shares._replace(bad=arm.bad_sessions)
     seldom, often = _SPOTLESS * margin, min(2 * margin, 0.999)
     growth = math.log((1 - seldom) / (1 - often))
-    power = Power(arm.saved_sessions * math.log(seldom / often) + good * growth, growth)
+    good = arm.sessions - arm.bad_sessions
+    power = Power(arm.bad_sessions * math.log(seldom / often) + good * growth, growth)
     verdict = Verdict.UNDECIDED
     if evidence >= limit and shares.rate > margin:
         verdict = Verdict.WORSE
-    elif power.log >= _ENOUGH and shares.rate <= margin:
+    elif power.log >= _ENOUGH and bad.rate <= margin:
         verdict = Verdict.EQUAL
-    missing = _missing(shares, margin, power) if verdict is Verdict.UNDECIDED else ""
+    missing = ""
+    if verdict is Verdict.UNDECIDED and bad.rate > margin:
+        missing = f"{bad.rate:.1%} of its sessions broke, the margin is {margin:.1%}"
+    elif verdict is Verdict.UNDECIDED:
+        missing = _missing(shares, margin, power)
     return _told("errors", verdict, shares, evidence, limit, missing)
 
 

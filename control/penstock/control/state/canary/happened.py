@@ -12,6 +12,7 @@ from penstock.control.state.events import Event, EventKind, Reason
 Told = tuple[Reason, str]
 
 _FIGURES = re.compile(r"\d[\d,.]*")
+_GUARDS = ("errors:", "finish:", "ttft_", "between_tokens_", "total_")
 _ENDS = {
     CanaryState.PROMOTED: (Reason.CANARY_PROMOTED, "is promoted"),
     CanaryState.ROLLED_BACK: (Reason.CANARY_ROLLED_BACK, "is rolled back"),
@@ -40,7 +41,7 @@ def _life(was: Canary | None, now: Canary) -> Iterator[Told]:
         yield from _steps(was, now)
     if was is None or was.state is not now.state:
         yield from _state(was, now)
-    elif now.state is CanaryState.HELD and _kind(was.why) != _kind(now.why):
+    elif now.state is CanaryState.HELD and was.why and _kind(was.why) != _kind(now.why):
         yield Reason.CANARY_HELD, _held(now)
 
 
@@ -68,8 +69,9 @@ def _held(now: Canary) -> str:
 
 
 def _kind(why: str) -> str:
-    """What is missing, whatever the figures: they change each second."""
-    return _FIGURES.sub("", why)
+    """What is missing, whatever the figures, and whatever guards lack: that changes each second."""
+    said = (_FIGURES.sub("", each) for each in why.split("; "))
+    return "; ".join(each for each in said if not each.startswith(_GUARDS))
 
 
 def _share(permille: int) -> str:

@@ -68,7 +68,7 @@ def _deployment(
         what = f"what {name} is made of"
     elif now.spec.sharing.canary != was.spec.sharing.canary:
         what = f"canary of {name}"
-    elif judges_revision and (now.revision, now.paused) != (was.revision, was.paused):
+    elif judges_revision and (now.revision != was.revision or now.paused > was.paused):
         what = f"the rollout of {name}"
     else:
         return

@@ -30,7 +30,7 @@ def recorded(view: ClusterView, canary: Canary, own: str, report: str) -> Cluste
     if canary.target.alias:
         return replace(view, adapters=with_finding(view.adapters, canary, own, report))
     passed, at = canary.state is CanaryState.PROMOTED, canary.ended_at
-    digest, name = _template(view, canary), canary.target.deployment
+    digest, name = canary.judged_digest, canary.target.deployment
     told = TemplateEvidence(own, digest, name, canary.revision, BY_CANARY, passed, at, report)
     return replace(view, evidence=view.evidence.having(told))
 
@@ -61,11 +61,11 @@ def _is_unrecorded(view: ClusterView, canary: Canary) -> bool:
     if canary.target.alias:
         return back and canary.candidate in view.adapters.names()
     on = canary.state is CanaryState.PROMOTED and has_passed(canary)
-    return (back or on) and bool(_template(view, canary))
+    return (back or on) and bool(canary.judged_digest)
 
 
-def _template(view: ClusterView, canary: Canary) -> str:
-    """The digest of what it judged; empty: it is not known any more."""
+def template_judged(view: ClusterView, canary: Canary) -> str:
+    """The digest of what it judges; empty: an adapter, or it is not known any more."""
     if canary.candidate_digest:
         return canary.candidate_digest
     candidate = view.deployments.get(DeploymentName(canary.candidate))

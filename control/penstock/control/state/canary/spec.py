@@ -73,7 +73,13 @@ class ErrorsGuard:
     ratio: float = setting(
         "how many times as many as the stable arm's are tolerated", 1.5, ge=1, le=100
     )
-    margin: float = setting("{unit} more than the stable arm's", 0.01, unit="share", ge=0.001, le=1)
+    margin: float = setting(
+        "{unit} more than the stable arm's that may go on: `ratio` alone rolls back",
+        0.01,
+        unit="share",
+        ge=0.001,
+        le=1,
+    )
 
 
 def _margin(default: float) -> Any:

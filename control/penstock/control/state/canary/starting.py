@@ -17,7 +17,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.engines import check_of_people
 from penstock.control.state.rollout.evidence import check_share
-from penstock.control.state.rollout.revision import Origin
+from penstock.control.state.rollout.revision import Origin, last_served
 
 
 def started(view: ClusterView, spec: CanarySpec, uid: str, now: datetime, origin: Origin) -> Canary:
@@ -70,6 +70,12 @@ def _check_deployment(view: ClusterView, target: Deployment, candidate: str) -> 
     found = view.deployment(candidate)
     check_of_people(found)
     for each in (target, found):
+        if each.revision.is_under_way and last_served(each.revisions):
+            raise PenstockError(
+                f"revision {each.revision.number} of {each.spec.name} is being rolled out: wait"
+                " until it serves",
+                Code.CONFLICT,
+            )
         if each.spec.sharing.canary:
             raise InvalidInput(
                 f"{each.spec.name} shares its requests out by its setting canary: take that away"

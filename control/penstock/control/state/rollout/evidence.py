@@ -46,6 +46,18 @@ def check_change(view: ClusterView, before: Deployment, now: datetime) -> None:
         check_live(view, name, digest, now)
 
 
+def check_again(view: ClusterView, before: Deployment, now: datetime) -> None:
+    """The same for a revision that failed and is tried once more, unless a canary judges it."""
+    known = view.deployments[before.spec.name]
+    failed = before.revision.state is RevisionState.FAILED
+    if (
+        failed
+        and not known.judged
+        and any(r.state is RevisionState.SERVED for r in before.revisions)
+    ):
+        check_live(view, str(known.spec.name), known.template_digest, now)
+
+
 def check_shares(view: ClusterView, before: Deployment | None, name: str, now: datetime) -> None:
     """The same for deployments that its setting `canary` gives a share, and did not before. One
     that is new may have been given a share before it was there."""
