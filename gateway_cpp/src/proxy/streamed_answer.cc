@@ -90,8 +90,10 @@ Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
   if (x.at.way == Way::kCanary && x.attempts.call().ended()) {
     base::MaybeError fault = fault_of_end(x);
     if (!fault && !x.attempts.call().has_bytes()) fault = unended();
-    if (fault) x.attempts.failed(*std::move(fault));
-    if (fault) co_return Delivered::kBroken;
+    if (fault) {
+      x.attempts.failed(*std::move(fault));
+      co_return Delivered::kBroken;
+    }
   }
   // No other replica will need it, but a dead engine's request is known by it.
   if (x.large) co_await hash_aside(x);

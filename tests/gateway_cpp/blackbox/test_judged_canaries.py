@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.fakes.fake_control import deployment, route
 from tests.fakes.fake_replica import FakeCall, Script, delta, hang, hello, refuse
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.raw_http import CHAT, Response, request
+from tests.gateway_cpp.blackbox.raw_http import CHAT, Response, chat, request
 from tests.gateway_cpp.blackbox.test_endpoints import NAMES, answer
 
 KINDS = ("deployment", "version", "revision")
@@ -147,14 +146,16 @@ async def test_what_fails_before_its_first_event_is_answered_by_the_stable_arm(
 async def test_a_candidate_that_dies_with_its_requests_hurts_nobody(
     start: Start, kind: str
 ) -> None:
-    async def dies(call: FakeCall) -> None:
-        await arms.system.replicas[1].die()
-
-    arms = await with_arms(start, kind, hello)
-    arms.system.replicas[1].script = dies
-    for i in range(3):
-        answer = await arms.ask(seed=i)
-        assert (answer.status, answer.headers["x-penstock-replica"]) == (200, "r1")
+    arms = await with_arms(start, kind, hang)
+    dying = arms.system.replicas[1]
+    async with arms.system.client() as client:
+        await client.send(chat())
+        await until(lambda: len(dying.calls) == 1, "the candidate has it")
+        await dying.die()
+        answer = await client.response()
+    assert (answer.status, answer.headers["x-penstock-replica"]) == (200, "r1")
+    answer = await arms.ask()
+    assert (answer.status, answer.headers["x-penstock-replica"]) == (200, "r1")
 
 
 @pytest.mark.parametrize("path", NAMES)
@@ -226,15 +227,15 @@ async def test_retries_of_a_body_and_requests_of_a_session_stay_in_their_arm(
 ) -> None:
     arms = await with_arms(start, kind, hello, permille=500)
 
-    async def is_candidates(headers: str = "", **fields: Any) -> bool:
+    async def is_candidates(seed: int, *, headers: str = "", pad: str = "") -> bool:
         before = len(arms.calls(candidate=True))
-        assert (await arms.ask(headers=headers, **fields)).status == 200
+        assert (await arms.ask(headers=headers, seed=seed, pad=pad)).status == 200
         return len(arms.calls(candidate=True)) > before
 
     large = "x" * 100_000
-    by_body = [[await is_candidates(seed=i, pad=large) for i in range(20)] for _ in range(3)]
+    by_body = [[await is_candidates(i, pad=large) for i in range(20)] for _ in range(3)]
     by_name = [
-        [await is_candidates(f"x-penstock-session: s{i}\r\n", seed=turn) for i in range(20)]
+        [await is_candidates(turn, headers=f"x-penstock-session: s{i}\r\n") for i in range(20)]
         for turn in range(3)
     ]
     for arms_of in (by_body, by_name):
