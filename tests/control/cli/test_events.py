@@ -106,7 +106,7 @@ def test_a_deployment_is_described_with_why_it_is_not_as_wanted(asked_head: Aske
     assert "mini-2: the pool is not filled yet" in lines
     assert lines[-1].endswith(f"{FAILED} (2 times since 01-02 12:00)")
     found = json.loads(asked_head.run("describe", "mini", "--json").stdout)
-    assert set(found) == {"deployment", "revisions", "replicas", "events"}
+    assert set(found) == {"deployment", "revisions", "replicas", "events", "canaries"}
 
 
 def test_a_deployment_that_is_not_there_is_not_described(asked_head: AskedHead) -> None:

@@ -4,6 +4,7 @@ an arm.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -187,9 +188,20 @@ async def test_what_the_stable_arm_saved_is_told_of_the_candidate(
 async def test_a_stream_that_breaks_after_its_first_event_is_no_ones_to_save(
     start: Start,
 ) -> None:
-    made = await judged(start, candidate=breaks)
-    await made.ask(stream=True)
-    _, candidate = await made.arms(requests=1)
+    seen = asyncio.Event()
+
+    async def breaks_later(call: FakeCall) -> None:
+        await call.send(delta("Hel"))
+        await seen.wait()
+        await call.fail(common.ErrorDetail(status=500, code="engine_error", message="it broke"))
+
+    made = await judged(start, candidate=breaks_later)
+    async with made.system.client() as client:
+        await client.send(chat(stream=True))
+        await client.head()
+        assert await client.chunk() == delta("Hel")
+        seen.set()
+        _, candidate = await made.arms(requests=1)
     assert counted(candidate.errors) == {"broken_stream": 1}
     assert (candidate.bad_sessions, candidate.saved) == (1, 0)
 
