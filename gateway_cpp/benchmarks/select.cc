@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "dispatch/dispatchers.h"
+#include "routing/hashing.h"
 #include "routing/replica_set.h"
 #include "routing/route_table.h"
 
@@ -191,7 +192,8 @@ void many_deployments(const char* policy, const char* version) {
     routing::Traits traits = requests.next(adapter);
     const auto at = now();
     (i < 2 * kSamples ? warm_up : samples).take([&] {
-      const auto route = reader.read()->resolve(model, session);
+      const auto route =
+          reader.read()->resolve(model, [&session] { return routing::hash_text(session); });
       traits.adapter = route->adapter();
       const auto call = sets[which]->reserve(traits, at);
       sets[which]->release(*call, at);
@@ -274,7 +276,8 @@ class Gateway {
 
   dispatch::Place decide(Request& request, Steps* steps = nullptr) {
     const auto began = now();
-    const auto route = routes_.read()->resolve(request.model, request.sticky);
+    const auto route = routes_.read()->resolve(
+        request.model, [&request] { return routing::hash_text(request.sticky); });
     const auto resolved = now();
     const auto dispatcher = reader_.of(*route->deployment);
     const auto appraisal = dispatcher->appraise(2000, 256, 1);

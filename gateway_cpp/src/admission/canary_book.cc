@@ -10,7 +10,7 @@ namespace {
 using Verdict = CanaryCourse::Verdict;
 
 // What was counted of a session; those of the candidate's arm stand above these.
-enum Mark : std::uint32_t { kCounted = 1, kBad = 2, kAnswered = 4, kSaved = 8 };
+enum Mark : std::uint32_t { kNone = 0, kCounted = 1, kBad = 2, kAnswered = 4, kSaved = 8 };
 constexpr std::uint32_t kMarks = 4;
 
 CanaryTimes bin_edges() {
@@ -95,7 +95,7 @@ bool CanaryBook::count(const routing::CanaryRule& rule, const End& end) {
   const std::uint32_t arm = end.candidate ? kMarks : 0;
   const std::uint32_t before = entry.sessions.find(end.session);
   const std::uint32_t news =
-      (kCounted | (is_answered ? kAnswered : kBad) | (saved ? kSaved : 0)) & ~(before >> arm);
+      (kCounted | (is_answered ? kAnswered : kBad) | (saved ? kSaved : kNone)) & ~(before >> arm);
   if (news == 0) return false;
   entry.sessions.put(end.session, before | news << arm);
   if ((news & kCounted) != 0) ++counts.sessions;
