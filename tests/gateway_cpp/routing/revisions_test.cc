@@ -221,9 +221,19 @@ TEST_F(CanaryRevisionTest, WhatItsCanaryCouldNotAnswerGoesToTheOthersOrNobody) {
   EXPECT_EQ(chosen(returned), "o0");
   EXPECT_EQ(chosen(returned), "") << "it waits, however long";
   set_.release(at("o0"), now_);
-  EXPECT_TRUE(set_.has_rest());
+  EXPECT_TRUE(set_.has_rest({}));
+  EXPECT_FALSE(set_.has_rest(std::vector<ReplicaId>{{"o0"}}));
   fail("o0", Failure::kLost);
-  EXPECT_FALSE(set_.has_rest());
+  EXPECT_FALSE(set_.has_rest({}));
+}
+
+TEST_F(CanaryRevisionTest, ASessionIsNotKeptWhereTheOtherArmHadToAnswerIt) {
+  route_.keeps_sessions = true;
+  route_.canary[0].permille = 1000;
+  run(1, 1);
+  EXPECT_EQ(asked({.session = 5, .share = 7, .rest = true}), "o0");
+  EXPECT_TRUE(set_.is_for("new", {.session = 5, .share = 7}));
+  EXPECT_EQ(asked({.session = 5, .share = 7, .patient = true}), "n0");
 }
 
 TEST_F(CanaryRevisionTest, ARequestIsOfOneArmWhateverServes) {
