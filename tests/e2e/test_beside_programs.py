@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +19,9 @@ ENGINE: Json = {"tokens_per_second": 400, "answer_tokens": 8}
 ASKS = "penstock_gateway_program_asks_total"
 
 
+_numbers = itertools.count()
+
+
 @pytest.fixture(scope="module")
 def system(folder: Path) -> Iterator[System]:
     """Two simulated engines that a program leads, and another deployment."""
@@ -30,8 +34,9 @@ def system(folder: Path) -> Iterator[System]:
 
 
 def ask(port: int) -> Mapping[str, str]:
-    """The headers of a whole answer at that gateway."""
-    said = [{"role": "user", "content": "How do trains find their way?"}]
+    """The headers of a whole answer at that gateway, to a question of its own: one body has one
+    share."""
+    said = [{"role": "user", "content": f"How do {next(_numbers)} trains find their way?"}]
     body = {"model": MODEL, "messages": said, "max_tokens": 8}
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     reply = httpx.post(url, json=body, trust_env=False, timeout=60)

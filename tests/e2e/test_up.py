@@ -75,7 +75,7 @@ def test_a_file_is_served_and_followed_and_one_that_is_broken_changes_nothing(
 
     system.change("PATCH", "deployments/more/settings", {"max_queued": 9})
     file.write_text(MORE + "max_n: 2\n")
-    said = "max_queued: somebody else has set it to 9, here it is 7"
+    said = " has set it to 9, here it is 7"
     eventually(lambda: said in system.log.read_text(), within=30, what="the refusal")
     assert system.admin("deployments/more")["spec"]["max_n"] != 2
 

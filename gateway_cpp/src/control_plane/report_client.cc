@@ -1,5 +1,6 @@
 #include "control_plane/report_client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "penstock/v1/routes.grpc.pb.h"
@@ -9,7 +10,7 @@ namespace penstock::control_plane {
 namespace {
 
 constexpr std::chrono::milliseconds kLastWords{1'000};  // for the head to take the last report
-constexpr int kMostHurried = 10;                        // reports in an interval
+constexpr std::chrono::milliseconds kApart{100};        // reports, whatever hurries
 
 }  // namespace
 
@@ -98,8 +99,9 @@ void ReportClient::hear_all(Stream& stream) {
 bool ReportClient::wait() {
   std::unique_lock lock(mutex_);
   // However much there is to tell, the head is not told all the time.
-  changed_.wait_for(lock, interval_ / kMostHurried, [this] { return stopping_; });
-  changed_.wait_for(lock, interval_, [this] { return stopping_ || hurried_; });
+  const auto apart = std::min(kApart, interval_);
+  changed_.wait_for(lock, apart, [this] { return stopping_; });
+  changed_.wait_for(lock, interval_ - apart, [this] { return stopping_ || hurried_; });
   hurried_ = false;
   return !stopping_;
 }

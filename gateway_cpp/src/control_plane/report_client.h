@@ -36,8 +36,8 @@ class ReportClient {
 
   void start();  // does nothing without a head
   void stop();   // idempotent
-  // There is news that should not wait for the next report: it is told within a tenth of the
-  // interval. Any thread.
+  // There is news that should not wait for the next report: it is told within a tenth of a
+  // second. Any thread.
   void hurry();
 
  private:
