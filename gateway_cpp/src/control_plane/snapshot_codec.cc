@@ -48,7 +48,9 @@ routing::Limits limits_from(const penstock::v1::Limits& wire) {
           .max_prompt_tokens = wire.max_prompt_tokens(),
           .max_completion_tokens = wire.max_completion_tokens(),
           .max_n = wire.max_n(),
-          .progress_deadline = milliseconds(wire.progress_deadline_ms())};
+          .progress_deadline = milliseconds(wire.progress_deadline_ms()),
+          .resume = wire.resume(),
+          .resume_wait = milliseconds(wire.resume_wait_ms())};
 }
 
 // In the order by which sessions are shared out, whatever the head's.
@@ -209,7 +211,8 @@ routing::ReplicaRoute replica_from(const penstock::v1::ReplicaRoute& wire) {
           .wakes = wire.wakes(),
           .template_digest = wire.template_digest(),
           .role = role_from(wire.role()),
-          .microserving = wire.microserving()};
+          .microserving = wire.microserving(),
+          .hand_over_at = base::from_unix_ms(wire.hand_over_at_ms())};
 }
 
 }  // namespace

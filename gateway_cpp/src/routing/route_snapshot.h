@@ -57,6 +57,8 @@ struct Limits {
   std::uint32_t max_n = 16;                 // choices of one request; 0: no limit
   // A replica that has work and makes no tokens for so long is suspected; 0: never.
   std::chrono::milliseconds progress_deadline{0};
+  bool resume = false;                       // an answer whose replica is lost goes on at another
+  std::chrono::milliseconds resume_wait{0};  // for one that can
   bool operator==(const Limits&) const = default;
 };
 
@@ -193,6 +195,7 @@ struct ReplicaRoute {
   std::string template_digest = {};   // of what it runs; empty: not known
   Role role = Role::kNone;
   bool microserving = false;  // it moves KV
+  base::WallTime hand_over_at{};  // its streams go on at others from then on; none: they stay
   bool operator==(const ReplicaRoute&) const = default;
 };
 

@@ -50,6 +50,7 @@ struct LoadReport {
   std::vector<std::string> adapters = {};  // loaded, "name@version"
   std::uint32_t adapter_slots = 0;         // adapters that it can hold at once; 0: it takes none
   std::string config_hash = {};  // of two that are equal, one may continue the other's streams
+  bool resumes = false;          // it continues those of others
 };
 
 // What went wrong with a call, through no fault of its client's, or with the replica's load stream.

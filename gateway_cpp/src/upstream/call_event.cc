@@ -11,6 +11,8 @@ Head head_of(const v1::Head& told) {
           .trimmed_messages = told.trimmed_messages(),
           .trimmed_tokens = told.trimmed_tokens(),
           .kv_moved_tokens = told.kv_moved_tokens(),
+          .resumable = told.resumable(),
+          .created = static_cast<uint64_t>(told.created()),
           .content_type = told.content_type(),
           .model_version = told.model_version(),
           .model = told.model()};

@@ -32,6 +32,8 @@ struct Head {
   uint32_t trimmed_messages = 0;
   uint32_t trimmed_tokens = 0;
   uint32_t kv_moved_tokens = 0;
+  bool resumable = false;
+  uint64_t created = 0;  // seconds since 1970
   std::string content_type;
   std::string model_version;
   std::string model;

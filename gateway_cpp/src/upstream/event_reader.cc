@@ -31,6 +31,10 @@ bool read_head(std::string_view bytes, Head& head) {
         return fields.number(head.trimmed_tokens);
       case number_field(v1::Head::kKvMovedTokensFieldNumber):
         return fields.number(head.kv_moved_tokens);
+      case number_field(v1::Head::kResumableFieldNumber):
+        return fields.number(head.resumable);
+      case number_field(v1::Head::kCreatedFieldNumber):
+        return fields.number(head.created);
       default:
         return false;
     }

@@ -36,7 +36,8 @@ routing::LoadReport report_of(const v1::Load& load) {
           .transfers = calls_of(load.transfers()),
           .adapters = {load.adapters().begin(), load.adapters().end()},
           .adapter_slots = calls_of(load.adapter_slots()),
-          .config_hash = load.config_hash()};
+          .config_hash = load.config_hash(),
+          .resumes = load.resumes()};
 }
 
 std::shared_ptr<LoadWatch> LoadWatch::succeed() {

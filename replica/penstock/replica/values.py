@@ -86,6 +86,8 @@ class Head:
     trimmed_messages: int = 0  # left out of the prompt, as `Call.trim` allows
     trimmed_tokens: int = 0  # that the prompt has fewer for it
     kv_moved_tokens: int = 0  # of the prompt, moved here for this call; not in `cached_tokens`
+    resumable: bool = False  # another replica could go on with it, given its groups
+    created: int = 0  # what the answer says of it: seconds since 1970; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
