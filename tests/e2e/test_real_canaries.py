@@ -38,8 +38,8 @@ STEPS = [{"permille": each, "min_sessions": 100, "min_seconds": 0} for each in (
 # Two engines share two cores: how long an answer takes says little there, and nothing where the
 # candidate is no engine at all.
 TIMES = ("ttft", "between_tokens", "total")
-GUARDS: Json = dict.fromkeys(TIMES, {"margin": 0.45})
-NO_TIMES: Json = dict.fromkeys(TIMES, {"margin": 1})
+GUARDS: Json = {each: {"margin": 0.45} for each in TIMES}
+NO_TIMES: Json = {each: {"margin": 1} for each in TIMES}
 
 
 @pytest.fixture(scope="module")
