@@ -194,7 +194,7 @@ struct ReplicaRoute {
   std::uint32_t wakes = 0;            // of its process: after each its prefix cache is empty
   std::string template_digest = {};   // of what it runs; empty: not known
   Role role = Role::kNone;
-  bool microserving = false;  // it moves KV
+  bool microserving = false;      // it moves KV
   base::WallTime hand_over_at{};  // its streams go on at others from then on; none: they stay
   bool operator==(const ReplicaRoute&) const = default;
 };
