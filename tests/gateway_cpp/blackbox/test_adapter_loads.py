@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ every_code = pytest.mark.parametrize("code", CODES)
 PIRATE = chat(model="mini:pirate")
 
 
-def in_turn(**limits: int) -> routes.DeploymentRoute:
+def in_turn(**limits: Any) -> routes.DeploymentRoute:
     """`mini`, whose replicas take turns."""
     return deployment(
         adapters={"pirate": "pirate@1", "poet": "poet@1"},

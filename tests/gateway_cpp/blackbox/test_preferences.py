@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from tests.gateway_cpp.blackbox.raw_http import chat
 from tests.gateway_cpp.blackbox.test_selection import POLICIES, THREE, counts
 
 
-def with_pirate(policy: str, **limits: int) -> routes.DeploymentRoute:
+def with_pirate(policy: str, **limits: Any) -> routes.DeploymentRoute:
     """`mini` with an adapter that any replica may load."""
     return deployment(
         adapters={"pirate": "pirate@1"},

@@ -118,7 +118,7 @@ class TooMuch:
     fields: dict[str, Any]
     param: str
     code: str = "token_budget_exceeded"
-    limits: dict[str, int] = field(default_factory=lambda: {"max_completion_tokens": 4})
+    limits: dict[str, Any] = field(default_factory=lambda: {"max_completion_tokens": 4})
     says: str = "it asks for 5 tokens, and max_completion_tokens is 4"
 
 
