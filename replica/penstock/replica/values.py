@@ -10,9 +10,10 @@ from enum import StrEnum
 from typing import Final, Literal
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TokenGroup:
-    """Tokens that the engine produced for one choice in one output."""
+    """Tokens that the engine produced for one choice in one output. Nobody changes one; frozen it
+    would take three times as long to make, and one is made for every token."""
 
     choice: int
     token_ids: tuple[int, ...]
