@@ -36,8 +36,8 @@ AbortCanary = Annotated[
 HandOver = Annotated[
     bool,
     Query(
-        description="streams of replicas that leave for it go on at others at once; without it: when"
-        " their replica's time to drain is up"
+        description="streams of replicas that leave for it go on at others at once; without it:"
+        " when their replica's time to drain is up"
     ),
 ]
 

@@ -15,7 +15,8 @@ from penstock.control.supervision.clock import Clock
 
 async def drain_node(cluster: ClusterStore, node_id: str, write: Write, *, draining: bool) -> Node:
     """From now on the node gets no replicas, and those that it has are moved, their streams at once
-    where the change says so; or it may have some again. Raises `unknown-node`, and `revision-mismatch` as the next one does."""
+    where the change says so; or it may have some again. Raises `unknown-node`, and
+    `revision-mismatch` as the next one does."""
 
     def step(view: ClusterView) -> ClusterView:
         node = node_in(view, node_id)
