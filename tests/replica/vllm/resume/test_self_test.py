@@ -109,6 +109,15 @@ async def test_a_kind_that_the_model_does_not_answer_is_not_asked_of_it() -> Non
     assert (await _tested(without_schemas)).outcome == ""
 
 
+async def test_a_model_that_answers_nothing_is_not_said_to_go_on() -> None:
+    async def refuses(call: Call, sink: Sink) -> None:
+        sink.fail(_REFUSED)
+
+    test = await _tested(refuses)
+    assert test.outcome is not None
+    assert "greedy: no grammars here" in test.outcome
+
+
 @pytest.mark.parametrize("failed", [_BROKEN, replace(_BROKEN, code="bad_resume", status=400)])
 async def test_an_engine_that_fails_to_go_on_says_so(failed: Failed) -> None:
     engine = Counting()

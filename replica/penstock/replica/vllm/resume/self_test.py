@@ -39,6 +39,9 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
         },
     },
 }
+_NOT_EVERYWHERE: Final = ("schema",)
+"""Kinds that some models do not answer at all."""
+
 _WORDS: Final = ("Once upon a time", "1 2 3 4 5 6 7", "The first thing to know is")
 """Prompts, of one try each."""
 
@@ -47,7 +50,7 @@ _LONGEST_S: Final = 120.0
 
 
 class _NotOffered(Exception):
-    """The model answers nothing of the kind, so nobody can be gone on with."""
+    """The model answers nothing of the kind; `str()` says why."""
 
 
 class _Differs(Exception):
@@ -132,8 +135,8 @@ class SelfTest:
         for words in _WORDS:
             try:
                 await self._try(kind, words)
-            except _NotOffered:
-                return ""
+            except _NotOffered as error:
+                return "" if kind in _NOT_EVERYWHERE else f"{kind}: {error}"
             except _Differs as error:
                 wrong = f"{kind}: {error}"
             else:
@@ -166,7 +169,7 @@ class SelfTest:
                 case Chunk():
                     chunks.append(event)
                 case Failed(fault="client"):
-                    raise _NotOffered
+                    raise _NotOffered(event.message)
                 case Failed():
                     raise _Differs(f"{event.code}: {event.message}")
         assert head is not None

@@ -83,6 +83,10 @@ async def one_by_one(tap: CallTap, saw: Callable[[Any], None], outputs: Outputs)
     """The outputs of one request of the call, which `saw` sees as they pass."""
     async with contextlib.aclosing(outputs):
         async for output in outputs:
+            if tap.requests == 1 and not tap.gathers:
+                saw(output)
+                yield output
+                continue
             async with tap.turn:
                 saw(output)
                 with _gathered(tap):

@@ -113,7 +113,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                 self.gate.ended(await replaying.enter(tap.continuation, request))
             except BaseException:
                 # vLLM would keep the states of a request that never got to its engine.
-                await self.abort(request.external_req_id)
+                await self.abort(request.request_id, internal=True)
                 raise
 
         self.engine_core.add_request_async = entered
@@ -295,8 +295,8 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         cause = error.__cause__ or error
         if isinstance(cause, BadResume):
             tap.lost = errors.bad_resume(str(cause))
-        else:
-            tap.lost = exceptions.not_generated(cause, tap.call.body, begun=tap.head_known())
+            return
+        tap.lost = exceptions.not_generated(cause, tap.call.body, begun=tap.head_known())
         # vLLM keeps the state of a request that could not be handed to its engine.
         await self.abort(request_id)
 

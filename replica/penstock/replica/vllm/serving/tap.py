@@ -53,6 +53,7 @@ class CallTap:
     `created`: when the answer says that it was made, in seconds since 1970.
     `resumable`: whether another replica could go on with all of its requests; None: has none yet.
     `continuation`: what another replica has delivered of it.
+    `requests`: how many have begun.
     `apart`: which of its events are not written as they come; `gathers`: where what one output
     became is written in one piece, by `write_gathered`; `turn`: of those of its requests' outputs
     that pass one by one.
@@ -205,16 +206,16 @@ class CallTap:
         self.logprobs += sum(map(len, last.logprobs or ()))
         if self.logprobs > MAX_LOGPROBS:
             field = "logprobs" if self.call.path == "/v1/completions" else "top_logprobs"
-            self.lose(errors.too_many_logprobs(self.logprobs, MAX_LOGPROBS, field))
+            self._lose(errors.too_many_logprobs(self.logprobs, MAX_LOGPROBS, field))
 
     def saw_pooled(self, choice: int, output: Any) -> None:
         """The only output of a request that pools, and that `begin` answered with `choice`."""
         if output.error is not None:
-            self.lose(errors.engine_error())
+            self._lose(errors.engine_error())
         else:
             self._numbers += output.outputs.data.numel()
         if self.most_numbers is not None and self._numbers > self.most_numbers:
-            self.lose(errors.too_many_numbers(self._numbers, self.most_numbers))
+            self._lose(errors.too_many_numbers(self._numbers, self.most_numbers))
         self._prompt_tokens[choice] = len(output.prompt_token_ids)
         self._cached[choice] = output.num_cached_tokens
         self._pooled += int(output.finished)
@@ -228,21 +229,20 @@ class CallTap:
 
     def _saw_end(self, choice: int, reason: str, output: Any) -> None:
         if reason == "abort" and not self.hung_up:
-            self.lose(errors.cut_short())
+            self._lose(errors.cut_short())
         if reason == "error":
-            self.lose(self._dropped())
+            self._lose(self._dropped())
         self._reasons[choice] = reason
         self._metrics = output.metrics or self._metrics
 
     def _dropped(self) -> Failed:
-        if self.continuation is not None and not self.continuation.went_on:
-            return errors.bad_resume("the engine does not go on after what was delivered")
+        if self._constrained and self.continuation is not None and not self.continuation.went_on:
+            return errors.bad_resume("what was delivered is not what its grammar allows")
         if self._constrained:
             return errors.nothing_allowed(self.grammar_field)
         return errors.engine_error()
 
-    def lose(self, failure: Failed) -> NoReturn:
-        """The call cannot be answered any more."""
+    def _lose(self, failure: Failed) -> NoReturn:
         self.lost = failure
         raise RequestDropped
 
