@@ -96,6 +96,7 @@ async def test_a_streams_events_are_counted_and_share_one_id_and_model(engine: V
         prompt_tokens=answer.finished.prompt_tokens,
         cached_tokens=answer.finished.cached_tokens,
         queue_wait_us=answer.finished.queue_us,
+        created=answer.sse[0]["created"],
     )
 
 
