@@ -24,7 +24,7 @@ from penstock.replica.adapters.values import AdapterRoom
 from penstock.replica.calls import wire
 from penstock.replica.calls.answers import events_of
 from penstock.replica.calls.inbox import Inbox, Kind
-from penstock.replica.engine import Sink
+from penstock.replica.engine import Sink, Unresumed
 from penstock.replica.microserving.service import MicroServing
 from penstock.replica.microserving.values import MicroServingError, Sending
 from penstock.replica.simulated.adapters import SimulatedWeights, WantedAdapters, share_that_fails
@@ -111,7 +111,7 @@ def _number(setting: Field[Any], text: str) -> float:
     return number
 
 
-class SimulatedEngine:
+class SimulatedEngine(Unresumed):
     """The native engine as an `Engine`; `native` is what the server answers with."""
 
     def __init__(

@@ -43,6 +43,7 @@ from penstock.replica.vllm.lora.adapters import VllmWeights
 from penstock.replica.vllm.microserving.kv_calls import KvCalls
 from penstock.replica.vllm.microserving.reading import prompts_of
 from penstock.replica.vllm.microserving.service import Asking, VllmMicroServing
+from penstock.replica.vllm.resume.self_test import SelfTest
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
 from penstock.replica.vllm.start import causes, checks, collector, environment, facts, imports
@@ -108,6 +109,7 @@ class VllmEngine:
         self._kv = KvCalls(microserving)
         self._slept_at = 0  # level of its last sleep
         self._changed: Callable[[], None] | None = None
+        self._self_test = SelfTest(self._answer, served_name, self._self_tested)
         self._widest = 0  # rank of the adapters that it begins with
 
     async def start(self) -> EngineFacts:
@@ -143,6 +145,8 @@ class VllmEngine:
         asking = Asking(self._prompts_of, self._held, self._weights.request)
         await self._kv.begin(launched, found, asking)
         self._stages.ended("warm_up")
+        if not self._up.pooling:
+            self._self_test.begin()
         return found
 
     @property
@@ -170,7 +174,10 @@ class VllmEngine:
         elif call.adapter:
             await self._answer_with_adapter(call, sink)
         else:
-            await self._kv.answer(self._running().app, call, sink)
+            await self._answer(call, sink)
+
+    async def _answer(self, call: Call, sink: Sink) -> None:
+        await self._kv.answer(self._running().app, call, sink)
 
     def load(self) -> LoadFigures:
         """The newest figures; zeros before the engine is up."""
@@ -244,6 +251,7 @@ class VllmEngine:
         """Has vLLM give back its device's memory: weights into that of the machine, at level 2
         away; what is cached is gone at either."""
         self._slept_at = level
+        await self._self_test.stop()
         await self._kv.give_up(asleep=True)
         await self._running().launched.llm.sleep(level)
 
@@ -262,10 +270,28 @@ class VllmEngine:
         except Exception as error:
             self._raise_if_dead()
             raise EngineError(f"vLLM does not wake: {causes.of_exception(error)}") from error
+        if not self._running().pooling:
+            self._self_test.begin()
+
+    def no_resume(self) -> str | None:
+        """As its self-test has shown; see the Protocol."""
+        if self._up is not None and self._up.pooling:
+            return "its model pools: no answer of it comes in parts"
+        return self._self_test.outcome
+
+    def self_test_failed(self) -> bool:
+        """Whether that is why."""
+        return bool(self._self_test.outcome)
+
+    def _self_tested(self) -> None:
+        self._running().launched.llm.resumes = self._self_test.outcome == ""
+        if self._changed is not None:
+            self._changed()
 
     async def stop(self) -> None:
         """Ends the engine and its processes. Calls that still run fail as by its death."""
         self._stopping = True
+        await self._self_test.stop()
         self._table.close()
         self._kv.close()
         if self._launcher is not None:
@@ -296,7 +322,7 @@ class VllmEngine:
             return errors.client_error(404, "not_found", f"There is no endpoint {call.path} here.")
         if call.path not in self._running().endpoints:
             return errors.unsupported_endpoint(call, self._running().endpoints)
-        if call.resume is not None:
+        if call.resume is not None and self.no_resume() != "":
             return errors.cannot_resume()
         unasked = call.adapter and not call.adapter_digest
         if unasked and self._table.find(call.adapter) is None:
@@ -319,7 +345,7 @@ class VllmEngine:
             if call.deadline_ms:
                 waited = int((time.monotonic() - began) * 1000)
                 call = replace(call, deadline_ms=max(1, call.deadline_ms - waited))
-            await self._kv.answer(self._running().app, call, sink)
+            await self._answer(call, sink)
 
     async def _hold(self, call: Call) -> None:
         """Returns when the call's adapter is there. Raises `AdapterUnavailable`."""
