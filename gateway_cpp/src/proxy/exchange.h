@@ -199,6 +199,12 @@ struct Exchange {
   bool has_ladder() const {
     return descent || (!named().deployment->ladders.empty() && may_degrade());
   }
+  // As it is sent; null: it is not large. That of an answer that goes on is with what was kept of
+  // it.
+  upstream::SharedBody large_body() const {
+    if (large) return LargeBody::bytes_of(large);
+    return delivered ? delivered->body() : nullptr;
+  }
   // Another replica may go on with its answer where it breaks, if its replica's answer allows it.
   bool may_resume() const {
     const routing::DeploymentRoute& deployment = *at.route.deployment;

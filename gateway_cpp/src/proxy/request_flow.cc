@@ -148,9 +148,8 @@ void RequestFlow::send(Exchange& x) {
   x.record().attempts = x.attempts.failover().attempts();
   auto request = call_request(x);
   if (x.program) request.kv = x.program->take_kv(target.id);
-  auto call =
-      parts_.upstream.open({target.id, target.address, target.replica->own_token()}, request,
-                           x.reply.signal(), x.large ? LargeBody::bytes_of(x.large) : nullptr);
+  auto call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
+                                   request, x.reply.signal(), x.large_body());
   call->hold({.place = x.at.give_place(), .payer = x.at.account, .seen = {}});
   x.attempts.begin(std::move(target), std::move(call));
 }
