@@ -148,9 +148,8 @@ void RequestFlow::send(Exchange& x) {
   x.record().attempts = x.attempts.failover().attempts();
   auto request = call_request(x);
   if (x.program) request.kv = x.program->take_kv(target.id);
-  auto call =
-      parts_.upstream.open({target.id, target.address, target.replica->own_token()}, request,
-                           x.reply.signal(), x.large ? LargeBody::bytes_of(x.large) : nullptr);
+  auto call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
+                                   request, x.reply.signal(), x.large_body());
   call->hold({.place = x.at.give_place(), .payer = x.at.account, .seen = {}});
   x.attempts.begin(std::move(target), std::move(call));
 }
@@ -184,6 +183,7 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
       .adapter = adapter,
       .priority = engine_priority(x.at.wanted.priority),
       .tenant_salt = x.caller().tenant->cache_salt,
+      .token_groups = x.may_resume(),
       .max_prompt_tokens = limits.max_prompt_tokens,
       .max_completion_tokens = longest_answer(deployment, x.request, *x.at.account, x.day_ask()),
       .adapter_digest = x.at.route.digest(),
