@@ -80,6 +80,7 @@ Call::~Call() { cancel(); }
 void Call::take(runtime::Payload& payload) {
   payload.swap(pending_);
   pending_events_ = 0;
+  pending_groups_.clear();
 }
 
 void Call::wrote(uint64_t bytes) {
@@ -94,7 +95,8 @@ void Call::cancel() {
 }
 
 bool Call::was_read(const CallEvent& event) {
-  const bool can_be = reader_ != nullptr && event.rest == nullptr && pending_.empty();
+  const bool can_be =
+      reader_ != nullptr && event.rest == nullptr && pending_.empty() && pending_groups_.empty();
   if (!can_be || !reader_->read(*this, event.chunk)) return false;
   held_.seen.completion_tokens += event.chunk.tokens;
   return true;
@@ -123,7 +125,6 @@ void Call::take(const CallEvent& event) {
 
 void Call::take_rest(CallEvent::Rest& rest) {
   v1::CallEvent* parsed = rest.parsed;
-  if (keeps_groups_ && parsed != nullptr) take_groups_of(*parsed->mutable_chunk());
   if (rest.finished) {
     finish(*std::move(rest.finished));
   } else if (parsed != nullptr && parsed->has_failed()) {
@@ -145,6 +146,9 @@ void Call::begin(Head head) {
 void Call::take_chunk(const ChunkView& chunk) {
   if (!chunk.body.empty()) pending_.append(chunk.body);
   pending_events_ += chunk.events;
+  if (keeps_groups_ && pending_groups_.size() <= kMostGroupBytes) {
+    pending_groups_.append(chunk.groups.bytes);
+  }
   held_.seen.completion_tokens += chunk.tokens;
 }
 
@@ -198,10 +202,6 @@ void Call::give_up(std::string_view fault) {
   failure_.emplace().error =
       broken_answer("The replica's answer cannot be passed on: " + std::string(fault) + ".");
   end_ = End::kFailed;
-}
-
-void Call::take_groups_of(v1::Chunk& chunk) {
-  for (v1::TokenGroup& group : *chunk.mutable_groups()) groups_.push_back(std::move(group));
 }
 
 void Call::hold(Held held) {
