@@ -1,7 +1,5 @@
 #include "proxy/resume_rule.h"
 
-#include <array>
-
 #include "proxy/failover.h"
 
 namespace penstock::proxy {
@@ -10,9 +8,6 @@ namespace {
 
 using Source = upstream::CallFailure::Source;
 
-constexpr std::array<std::string_view, kResumeReasons> kNames = {"kill", "hang", "crash", "lost",
-                                                                 "hand_over"};
-
 // How a replica says that it stopped working on an answer for no fault of it.
 bool was_stopped(const upstream::CallFailure& failure) {
   const auto& code = failure.error.code();
@@ -20,8 +15,6 @@ bool was_stopped(const upstream::CallFailure& failure) {
 }
 
 }  // namespace
-
-std::string_view name(ResumeReason reason) { return kNames[static_cast<size_t>(reason)]; }
 
 std::optional<ResumeReason> resume_reason(const upstream::CallFailure& failure) {
   if (failure.source != Source::kReplica) return ResumeReason::kLost;

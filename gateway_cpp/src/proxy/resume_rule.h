@@ -10,20 +10,12 @@
 #include <optional>
 #include <string_view>
 
+#include "base/deployment_metrics.h"
 #include "upstream/call.h"
 
 namespace penstock::proxy {
 
-// Why an answer goes on elsewhere.
-enum class ResumeReason : uint8_t {
-  kKill,  // its engine was killed
-  kHang,  // its engine, or its replica, does nothing any more
-  kCrash,
-  kLost,      // its replica is gone, or stopped working on it
-  kHandOver,  // its replica leaves
-};
-inline constexpr size_t kResumeReasons = 5;
-std::string_view name(ResumeReason reason);
+using base::ResumeReason;
 
 // What ended a call; nothing: another replica would end it likewise, or is not to try it.
 std::optional<ResumeReason> resume_reason(const upstream::CallFailure& failure);
