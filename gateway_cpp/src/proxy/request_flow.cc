@@ -184,6 +184,7 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
       .adapter = adapter,
       .priority = engine_priority(x.at.wanted.priority),
       .tenant_salt = x.caller().tenant->cache_salt,
+      .token_groups = x.may_resume(),
       .max_prompt_tokens = limits.max_prompt_tokens,
       .max_completion_tokens = longest_answer(deployment, x.request, *x.at.account, x.day_ask()),
       .adapter_digest = x.at.route.digest(),

@@ -172,6 +172,7 @@ class RequestFlow {
   class Shortcut;
   Awaitable<Delivered> deliver(Exchange& x);
   Awaitable<Delivered> streamed_answer(Exchange& x);
+  void keep_delivered(Exchange& x);
   Awaitable<void> stream(Exchange& x);
   Awaitable<Delivered> unary(Exchange& x);
   Awaitable<base::MaybeError> collect(Exchange& x, HeldAnswer& answer);

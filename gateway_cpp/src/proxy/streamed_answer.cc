@@ -95,10 +95,18 @@ Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
       co_return Delivered::kBroken;
     }
   }
-  // No other replica will need it, but a dead engine's request is known by it.
+  keep_delivered(x);
+  // Nobody here needs it any more, but a dead engine's request is known by it.
   if (x.large) co_await hash_aside(x);
   co_await stream(x);
   co_return Delivered::kYes;
+}
+
+// What its client has is noted from here on where another replica could go on with it.
+void RequestFlow::keep_delivered(Exchange& x) {
+  if (!x.may_resume() || !x.attempts.call().head().resumable) return x.delivered.reset();
+  if (!x.delivered) x.delivered = std::make_unique<DeliveredTokens>(parts_.resume_bytes);
+  if (x.large && !x.delivered->keep(x.large->text)) x.forget_delivered();
 }
 
 // Bytes as they come, one write for all that a turn of reading brought. While the client is slow
@@ -161,6 +169,7 @@ bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
   if (!x.reply.write_along(chunk.body)) return false;
   if (x.shadow) x.shadow->answer.keep(chunk.body);
   x.record().events += chunk.events;
+  x.note_delivered(chunk.groups);
   x.delivery.passed_on(chunk.body);
   x.settlement.first_byte();
   note_with_client(x);
@@ -182,6 +191,7 @@ void RequestFlow::note_with_client(Exchange& x) {
 Piece RequestFlow::take_news(Exchange& x) {
   upstream::Call& call = x.attempts.call();
   x.record().events += call.pending_events();
+  x.note_delivered(call.pending_groups());
   call.take(x.delivery.payload());
   if (x.shadow) x.shadow->answer.keep(x.delivery.payload().bytes());
   x.delivery.took(call.ended() ? Delivery::More::kNone : Delivery::More::kComes);

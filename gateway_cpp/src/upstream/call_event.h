@@ -54,7 +54,7 @@ struct ChunkView {
   std::string_view body;
   uint32_t events = 0;  // SSE events in the body
   uint32_t tokens = 0;  // generated since the chunk before
-  TokenGroupsView groups;
+  TokenGroupsView groups{};
 };
 
 // Of nearly all events there is nothing but a chunk.
