@@ -81,6 +81,8 @@ class Attempts {
   Next after(const upstream::CallFailure& failure, bool has_engine) {
     return failover_.after(failure, has_engine);
   }
+  // The answer of the last one broke, and is to go on at another.
+  void goes_on() { failover_.goes_on(); }
   // The one under way was in vain, and another may follow.
   void close(base::Error why) {
     failed(std::move(why));

@@ -155,7 +155,8 @@ struct Exchange {
   // How it ended otherwise than well.
   void failed(const base::Error& error) {
     settlement.failed(error);
-    if (canary) canary->course.failed(error, record().ttft.has_value());
+    const bool is_told = settlement.record.resumption && settlement.record.resumption->was_broken;
+    if (canary && !is_told) canary->course.failed(error, record().ttft.has_value());
   }
   // Its arm is told of it.
   void end_canary() noexcept;
@@ -204,6 +205,15 @@ struct Exchange {
     const routing::DeploymentRoute& deployment = *at.route.deployment;
     return request.form == openai::AnswerForm::kStream && deployment.limits.resume &&
            !deployment.managed;
+  }
+  // Its body, for another replica; null: it was not large, or is there no more.
+  upstream::SharedBody large_body() const {
+    if (large) return LargeBody::bytes_of(large);
+    return delivered ? delivered->body() : nullptr;
+  }
+  // Its answer broke, and is to go on at another replica.
+  bool pauses() const {
+    return settlement.record.resumption && settlement.record.resumption->pauses;
   }
   // These groups' events are written to its client.
   void note_delivered(const upstream::TokenGroupsView& groups) {

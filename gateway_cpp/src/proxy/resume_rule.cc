@@ -17,6 +17,7 @@ bool was_stopped(const upstream::CallFailure& failure) {
 }  // namespace
 
 std::optional<ResumeReason> resume_reason(const upstream::CallFailure& failure) {
+  if (failure.source == Source::kUnreachable) return std::nullopt;  // it never had it
   if (failure.source != Source::kReplica) return ResumeReason::kLost;
   if (!engine_died(failure)) {
     return was_stopped(failure) ? std::optional(ResumeReason::kLost) : std::nullopt;
@@ -33,7 +34,6 @@ std::optional<ResumeReason> resume_reason(const upstream::CallFailure& failure) 
 
 GoesOn goes_on(const BrokenAnswer& answer) {
   using How = GoesOn::How;
-  if (!answer.on) return {How::kNot, "resume is off"};
   if (!answer.resumable) return {How::kNot, "it is not resumable"};
   if (answer.resumes >= kMostResumes) return {How::kNot, "it was resumed twice"};
   if (answer.quarantined) return {How::kNot, "it is quarantined"};

@@ -22,7 +22,6 @@ std::optional<ResumeReason> resume_reason(const upstream::CallFailure& failure);
 
 struct BrokenAnswer {
   ResumeReason reason = ResumeReason::kLost;
-  bool on = false;           // its deployment has answers go on
   bool resumable = false;    // another replica could go on with it, or its client has nothing of it
   uint64_t tokens = 0;       // that its client has
   unsigned crashes = 0;      // of engines, with the request aboard: this one included

@@ -86,6 +86,13 @@ bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cau
   return broken.pauses;
 }
 
+// Likewise, of a call that has ended.
+bool RequestFlow::goes_on_after(Exchange& x, const base::Error& fault) {
+  const upstream::Call& call = x.attempts.call();
+  const auto reason = call.failed() ? resume_reason(call.failure()) : std::nullopt;
+  return reason && breaks(x, *reason, fault);
+}
+
 bool RequestFlow::is_quarantined(const Exchange& x) {
   if (!x.danger.fingerprint || parts_.suspects.empty()) return false;
   return !parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
@@ -224,6 +231,7 @@ Awaitable<base::MaybeError> RequestFlow::refused_rest(Exchange& x) {
 void RequestFlow::note_resumed(Exchange& x) {
   Resumption& broken = *x.record().resumption;
   broken.pauses = false;
+  if (broken.anew) broken.head = x.attempts.call().head();
   const auto pause = x.settlement.enter(base::Phase::kStream) - broken.since;
   x.attempts.now().answers();
   arm_unless_none(x.deadline, parts_.config.silence);
