@@ -55,7 +55,8 @@ Place Dispatcher::reserve_before_shadows(const PlaceRequest& ask,
                                          std::span<const routing::ReplicaId> excluded, bool patient,
                                          Wakers& wakers) {
   Place place = reserve(ask, excluded, patient);
-  while (!place && !shadows_.empty()) {
+  const bool helps = ask.continues == 0 || replicas_.is_ready_to_continue(ask.continues, excluded);
+  while (!place && helps && !shadows_.empty()) {
     give_up(*shadows_.back(), wakers);
     place = reserve(ask, excluded, patient);
   }

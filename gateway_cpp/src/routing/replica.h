@@ -20,8 +20,9 @@ namespace penstock::routing {
 // What follows from a replica's state; sums and pools are kept by the difference of two of these.
 struct Standing {
   // First, since two that differ mostly do so in these.
-  std::uint32_t load = 0;  // calls, ours and others'
-  double score = 0;        // load for each place, smaller is better
+  std::uint32_t load = 0;       // calls, ours and others'
+  double score = 0;             // load for each place, smaller is better
+  std::uint32_t continues = 0;  // number of its config_hash, if it is ready and resumes; else 0
   bool starting = false;
   bool ready = false;      // by the routes and by its own word
   bool sound = false;      // ready, and nothing speaks against it
@@ -62,6 +63,7 @@ class Replica {
 
   const Standing& standing() const { return standing_; }
   std::uint32_t revision() const { return revision_; }  // its set's number of it
+  std::uint32_t config() const { return config_; }      // likewise, of its config_hash; 0: not told
   std::uint32_t serial() const { return serial_; }  // tells the replicas of one set apart for good
   std::uint32_t limit() const { return limit_; }    // calls of all gateways; 0: none
   std::uint32_t share_tenths() const { return slow_start_.tenths(); }
@@ -92,6 +94,7 @@ class Replica {
   // What its state means under these limits now. `decodes`: others are there to decode.
   Standing stands(const Limits& limits, base::SteadyTime now, bool decodes) const;
   bool has_room(const Limits& limits) const;
+  bool has_memory_to_continue(const Limits& limits) const;
   std::uint32_t limit_by(const Limits& limits) const;
 
   const ReplicaId id_;
@@ -112,9 +115,11 @@ class Replica {
   std::uint32_t own_ = 0;        // our calls under way
   std::uint32_t legs_ = 0;       // of these, that move KV
   std::uint32_t unseen_ = 0;     // sent since the newest report
+  std::uint32_t continued_ = 0;  // of these, that go on with answers of others
   std::uint32_t elsewhere_ = 0;  // other gateways' calls
   bool has_reported_ = false;
   LoadReport reported_ = {};
+  std::uint32_t config_ = 0;
   bool preempts_ = false;  // by its newest report
 
   Breaker breaker_;

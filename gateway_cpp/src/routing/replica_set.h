@@ -69,6 +69,12 @@ class ReplicaSet {
     return revisions_.is_for(digest, traits);
   }
   bool has_rest(std::span<const ReplicaId> excluded) const;
+  // Whether a replica besides these is ready to go on with answers of that config, and nothing
+  // speaks against it; or has room for one.
+  bool is_ready_to_continue(std::uint32_t config, std::span<const ReplicaId> excluded) const;
+  bool has_room_to_continue(std::uint32_t config) const;
+  // Grows when a replica that is_ready_to_continue() comes or goes.
+  std::uint64_t equals_changes() const { return equals_changes_; }
   Counts counts() const;
   std::vector<Doubt> doubts(base::SteadyTime now) const;
   const Ejections& ejections() const { return ejections_; }
@@ -101,8 +107,9 @@ class ReplicaSet {
   Replica* choose_of_revision(const Traits& traits, Candidates::Filter& filter);
   Replica* choose_among(const Traits& traits, const Candidates::Filter& filter);
   Replica* choose_adapting(const Candidates& candidates);
-  bool all_decoders_are_excluded(const Candidates::Filter& filter) const;
-  std::shared_ptr<Replica> take(Replica& chosen, base::SteadyTime now);
+  bool all_decoders_are_excluded(const Traits& traits, const Candidates::Filter& filter) const;
+  std::shared_ptr<Replica> take(Replica& chosen, std::uint32_t continues, base::SteadyTime now);
+  std::uint32_t config_number(const std::string& hash);
   std::vector<const Replica*> resolve(std::span<const ReplicaId> ids) const;
   std::uint32_t with_room() const;
   bool another_is_sound(const Replica& besides) const;
@@ -139,7 +146,9 @@ class ReplicaSet {
   Candidates::Totals totals_;
   std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
   Ejections ejections_{};
-  bool opened_ = false;  // time made room since advance() said so
+  bool opened_ = false;               // time made room since advance() said so
+  std::vector<std::string> configs_;  // [number - 1]: config_hash
+  std::uint64_t equals_changes_ = 0;
 };
 
 }  // namespace penstock::routing

@@ -26,6 +26,9 @@ struct Traits {
   std::uint64_t share = 0;        // hash by which canaries have their shares; 0: they have none
   bool rest = false;              // for none but those revisions that have no share
   bool patient = false;           // it can wait for its revision
+  // The number of a config_hash: it goes on with an answer that a replica of that began, whatever
+  // shares and sessions say. 0: it begins.
+  std::uint32_t continues = 0;
   // Chained hashes of the canonical prefix's blocks: [i] stands for blocks 0..i.
   std::span<const std::uint64_t> prefix = {};
   std::span<const ReplicaId> excluded = {};  // tried already, or not to be used by this one
