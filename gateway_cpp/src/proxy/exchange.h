@@ -200,16 +200,17 @@ struct Exchange {
   bool has_ladder() const {
     return descent || (!named().deployment->ladders.empty() && may_degrade());
   }
+  // As it is sent; null: it is not large. That of an answer that goes on is with what was kept of
+  // it.
+  upstream::SharedBody large_body() const {
+    if (large) return LargeBody::bytes_of(large);
+    return delivered ? delivered->body() : nullptr;
+  }
   // Another replica may go on with its answer where it breaks, if its replica's answer allows it.
   bool may_resume() const {
     const routing::DeploymentRoute& deployment = *at.route.deployment;
     return request.form == openai::AnswerForm::kStream && deployment.limits.resume &&
            !deployment.managed;
-  }
-  // Its body, for another replica; null: it was not large, or is there no more.
-  upstream::SharedBody large_body() const {
-    if (large) return LargeBody::bytes_of(large);
-    return delivered ? delivered->body() : nullptr;
   }
   // Its answer broke, and is to go on at another replica.
   bool pauses() const {

@@ -153,8 +153,9 @@ void RequestFlow::send(Exchange& x) {
   if (rest && !rest->anew) request.resume = &resume;
   auto call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
                                    request, x.reply.signal(), x.large_body());
+  const uint32_t config = x.at.config();
   call->hold(held_for(x));
-  x.attempts.begin(std::move(target), std::move(call));
+  x.attempts.begin(std::move(target), std::move(call), config);
 }
 
 // What its calls before have cost is paid for.
@@ -180,12 +181,11 @@ upstream::Resume RequestFlow::resume_of(const Exchange& x) {
 // Where no other replica is left to have room for its adapter, the request waits for room where it
 // is, as long as it may wait for a replica.
 uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
-  const auto tried = x.attempts.failover().tried();
-  const bool is_last = tried.size() >= Failover::kMaxAttempts;
-  if (!is_last && x.at.dispatcher->is_ready_besides(tried)) return 0;
+  if (x.attempts.failover().is_left() && is_another_ready(x)) return 0;
   constexpr milliseconds kLongest{30'000};
   const milliseconds limit = x.at.route.deployment->limits.queue_deadline;
-  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - x.at.entered);
+  const auto since = x.pauses() ? x.settlement.record.resumption->since : x.at.entered;
+  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - since);
   const milliseconds left = (limit.count() > 0 ? std::min(limit, kLongest) : kLongest) - waited;
   return static_cast<uint32_t>(std::max(left, milliseconds(1)).count());
 }

@@ -206,12 +206,14 @@ class RequestFlow {
   // How an answer goes on that broke: resumption.cc
   std::shared_ptr<const routing::DeploymentRoute> still_there(const Exchange& x);
   bool breaks(Exchange& x, base::ResumeReason reason, base::Error cause);
+  static void note_beginning(Exchange& x);
   bool goes_on_after(Exchange& x, const base::Error& fault);
   bool is_quarantined(const Exchange& x);
   Awaitable<base::MaybeError> resume(Exchange& x);
   void leave_broken(Exchange& x);
   Awaitable<base::MaybeError> wait_to_go_on(Exchange& x);
   void seek_place(Exchange& x, bool looks_again);
+  static bool is_another_ready(const Exchange& x);
   base::Error nobody_goes_on(const Exchange& x);
   Awaitable<base::MaybeError> first_of_rest(Exchange& x);
   Awaitable<base::MaybeError> refused_rest(Exchange& x);

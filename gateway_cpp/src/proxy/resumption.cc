@@ -72,10 +72,10 @@ bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cau
   broken.tokens = x.attempts.call().seen().completion_tokens;
   broken.anew = x.record().events == 0;
   broken.was_broken = broken.was_broken || reason != base::ResumeReason::kHandOver;
-  if (broken.count == 0) broken.head = call.head();
+  if (broken.count == 0) note_beginning(x);
   const bool has_body = !x.ask.body.empty() || x.large_body();
   broken.goes_on = goes_on({.reason = reason,
-                            .resumable = has_body && (broken.anew || x.delivered),
+                            .resumable = has_body && (broken.anew || (x.delivered && broken.config)),
                             .tokens = broken.tokens,
                             .crashes = crashes_of(x.attempts.failover()),
                             .resumes = broken.count,
@@ -84,6 +84,12 @@ bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cau
   broken.pauses = broken.goes_on.how != How::kNot;
   if (!broken.pauses) note_not_resumed(x, broken.cause);
   return broken.pauses;
+}
+
+// By what another replica is held to it.
+void RequestFlow::note_beginning(Exchange& x) {
+  x.record().resumption->head = x.attempts.call().head();
+  x.record().resumption->config = x.attempts.now().config();
 }
 
 // Likewise, of a call that has ended.
@@ -131,6 +137,8 @@ void RequestFlow::leave_broken(Exchange& x) {
   ++broken.count;
   x.attempts.close(broken.cause);
   x.attempts.goes_on();
+  x.at.wanted.continues = broken.anew ? 0 : broken.config;
+  x.at.wanted.delivered = static_cast<uint32_t>(broken.tokens);
   x.danger.aboard.leave();
   x.danger.suspect = broken.goes_on.how == How::kApart;
 }
@@ -149,7 +157,7 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_go_on(Exchange& x) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     seek_place(x, again.fired());
     if (x.at.has_place()) co_return std::nullopt;
-    const bool is_there = x.at.dispatcher->is_ready_besides(x.attempts.failover().tried());
+    const bool is_there = is_another_ready(x);
     const auto now = parts_.clock.steady_now();
     none_since = is_there ? std::nullopt : std::optional(none_since.value_or(now));
     const bool in_vain = is_there ? x.queue_deadline.fired()
@@ -178,6 +186,13 @@ void RequestFlow::seek_place(Exchange& x, bool looks_again) {
   if (!waits) return;
   x.at.queued();
   if (x.at.was_given_place() && x.at.take_place() && apart) keep_if_alone(x);
+}
+
+bool RequestFlow::is_another_ready(const Exchange& x) {
+  const auto tried = x.attempts.failover().tried();
+  const uint32_t config = x.at.wanted.continues;
+  return config != 0 ? x.at.dispatcher->is_ready_to_continue(config, tried)
+                     : x.at.dispatcher->is_ready_besides(tried);
 }
 
 base::Error RequestFlow::nobody_goes_on(const Exchange& x) {
@@ -231,7 +246,7 @@ Awaitable<base::MaybeError> RequestFlow::refused_rest(Exchange& x) {
 void RequestFlow::note_resumed(Exchange& x) {
   Resumption& broken = *x.record().resumption;
   broken.pauses = false;
-  if (broken.anew) broken.head = x.attempts.call().head();
+  if (broken.anew) note_beginning(x);
   const auto pause = x.settlement.enter(base::Phase::kStream) - broken.since;
   x.attempts.now().answers();
   arm_unless_none(x.deadline, parts_.config.silence);

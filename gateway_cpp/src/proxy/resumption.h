@@ -19,6 +19,7 @@ struct Resumption {
   bool was_broken = false;  // and not only handed over
   upstream::Usage paid;     // for its calls so far
   upstream::Head head;      // as its client was told it
+  uint32_t config = 0;      // of where it began: Attempt::config()
 
   // ---- of the last time
   base::ResumeReason reason = base::ResumeReason::kLost;
