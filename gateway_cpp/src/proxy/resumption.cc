@@ -65,7 +65,6 @@ bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cau
   std::unique_ptr<Resumption>& resumption = x.record().resumption;
   if (!resumption) resumption = std::make_unique<Resumption>();
   Resumption& broken = *resumption;
-  const upstream::Call& call = x.attempts.call();
   broken.reason = reason;
   broken.cause = std::move(cause);
   broken.since = broken.pauses ? broken.since : parts_.clock.steady_now();
