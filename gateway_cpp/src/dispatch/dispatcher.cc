@@ -37,6 +37,7 @@ void Dispatcher::follow(const routing::DeploymentRoute& route,
     budget_used_up_ = route.budget_used_up;
     budget_resets_at_ = route.budget_resets_at;
     replicas_.follow(route, replicas, clock_.steady_now());
+    replicas_.look_for_leaving(clock_.wall_now());
     patience_ = patience_of(route.limits);
     wakers = hand_out();
     tell_if_none_is_left(wakers);
@@ -166,6 +167,7 @@ void Dispatcher::advance() {
   {
     const std::lock_guard lock(mutex_);
     const bool has_opened = replicas_.advance(clock_.steady_now());
+    replicas_.look_for_leaving(clock_.wall_now());
     // Revisions are waited for for so long.
     if (has_opened || replicas_.minds_revisions()) wakers = hand_out();
     tell_of_equals(wakers);
@@ -199,7 +201,7 @@ admission::DeploymentLoad Dispatcher::load_for(const PlaceRequest& ask) const {
 }
 
 std::uint32_t Dispatcher::queued() const {
-  return static_cast<std::uint32_t>(queue_.size() + retries_.size());
+  return static_cast<std::uint32_t>(queue_.size()) + ahead_.waiting;
 }
 
 // Those that wait although there is room are in nobody's way: no replica that has it is for them.
@@ -331,8 +333,10 @@ void Dispatcher::close() {
   {
     const std::lock_guard lock(mutex_);
     replicas_.follow({}, {}, clock_.steady_now());
-    for (Turn* turn : std::exchange(retries_, {})) give(*turn, {}, wakers);
-    retry_work_ = 0;
+    for (Turn* turn : std::exchange(retries_, {})) {
+      count_ahead(*turn, false);
+      give(*turn, {}, wakers);
+    }
     const auto anybody = [](const admission::QueueEntry& /*entry*/) { return true; };
     while (admission::QueueEntry* next = queue_.next(anybody)) {
       queue_.remove(*next);
@@ -346,7 +350,7 @@ void Dispatcher::leave(Turn& turn) {
   const std::lock_guard lock(mutex_);
   if (turn.has_place()) return;
   if (turn.retries_) {
-    if (std::erase(retries_, &turn) > 0) retry_work_ -= turn.work;
+    if (std::erase(retries_, &turn) > 0) count_ahead(turn, false);
   } else {
     queue_.remove(turn);
   }

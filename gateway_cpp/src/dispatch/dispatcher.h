@@ -143,6 +143,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                    const admission::TokenEstimate& told);
   // It speaks again after its process was lost.
   void note_back(routing::Replica& replica);
+  // Grows when what streams are told of a replica changes: Replica::word(). Takes no lock.
+  std::uint64_t words() const { return replicas_.words(); }
   // Time alone ends doubts and begins others. About ten times a second.
   void advance();
 
@@ -197,6 +199,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   void enroll(Turn& turn, const PlaceRequest& ask, const MakeWaker& waker);
   bool may_wait_again(const PlaceRequest& ask, std::span<const routing::ReplicaId> excluded) const;
   void wait_again(Turn& turn);
+  bool goes_ahead(const Turn& turn) const;
+  void count_ahead(Turn& turn, bool ahead);
   void hand_out_again(Wakers& wakers);
   static void give(Turn& turn, Place place);
   static void give(Turn& turn, Place place, Wakers& wakers);
@@ -224,8 +228,11 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   mutable std::mutex mutex_;  // guards all below, and what turns in the queue have
   routing::ReplicaSet replicas_;
   admission::FairQueue queue_;
-  std::vector<Turn*> retries_;         // that wait for another replica than those they were sent to
-  std::uint64_t retry_work_ = 0;       // of these
+  std::vector<Turn*> retries_;  // that wait for another replica than those they were sent to
+  struct {
+    std::uint32_t waiting = 0;
+    std::uint64_t work = 0;
+  } ahead_;                            // of these, those that go before newcomers
   std::uint64_t equals_changes_ = 0;   // of the replicas, that these were told of
   std::vector<ShadowPlace*> shadows_;  // that have a place each; none while anybody waits
   admission::WaitModel wait_;

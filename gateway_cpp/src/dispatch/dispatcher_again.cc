@@ -47,23 +47,39 @@ bool Dispatcher::may_wait_again(const PlaceRequest& ask,
 
 void Dispatcher::wait_again(Turn& turn) {
   turn.retries_ = true;
-  retry_work_ += turn.work;
+  count_ahead(turn, goes_ahead(turn));
   const auto at = std::ranges::upper_bound(retries_, rank(*turn.ask_), {},
                                            [](const Turn* one) { return rank(*one->ask_); });
   retries_.insert(at, &turn);
 }
 
+// Whether there is anybody that it waits for: who waits in vain is in nobody's way.
+bool Dispatcher::goes_ahead(const Turn& turn) const {
+  const std::uint32_t config = turn.ask_->continues;
+  return config == 0 || replicas_.is_ready_to_continue(config, turn.excluded_);
+}
+
+// Those that run on where they are need a place before a newcomer does, but do not queue.
+void Dispatcher::count_ahead(Turn& turn, bool ahead) {
+  if (std::exchange(turn.ahead_, ahead) == ahead) return;
+  const std::uint32_t waiting = turn.ask_->runs_on ? 0 : 1;
+  ahead_.waiting += ahead ? waiting : 0 - waiting;
+  ahead_.work += ahead ? turn.work : 0 - turn.work;
+}
+
 void Dispatcher::hand_out_again(Wakers& wakers) {
-  std::uint32_t full = 0;  // the config whose replicas have no room: many may wait for these
+  // The last that found no room, where others like it find none either: there may be many.
+  std::pair<std::uint32_t, bool> full{0, false};
   std::erase_if(retries_, [&](Turn* turn) {
-    const std::uint32_t config = turn->ask_->continues;
-    if (!has_room_for_waiting() || (config != 0 && config == full)) return false;
+    const std::pair like{turn->ask_->continues, turn->ask_->runs_on};
+    const bool continues = like.first != 0;
+    if (!has_room_for_waiting() || (continues && like == full)) return false;
     Place place = reserve_for(*turn, turn->excluded_);
     if (!place) {
-      if (config != 0 && !replicas_.has_room_to_continue(config)) full = config;
+      if (continues && !replicas_.has_room_to_continue(like.first, like.second)) full = like;
       return false;
     }
-    retry_work_ -= turn->work;
+    count_ahead(*turn, false);
     charge(place, *turn->ask_);
     give(*turn, std::move(place), wakers);
     return true;
@@ -74,8 +90,10 @@ void Dispatcher::hand_out_again(Wakers& wakers) {
 void Dispatcher::tell_of_equals(Wakers& wakers) {
   const std::uint64_t changes = replicas_.equals_changes();
   if (std::exchange(equals_changes_, changes) == changes) return;
-  for (const Turn* turn : retries_) {
-    if (turn->ask_->continues != 0) wakers.push_back(turn->waker_);
+  for (Turn* turn : retries_) {
+    if (turn->ask_->continues == 0) continue;
+    count_ahead(*turn, goes_ahead(*turn));
+    wakers.push_back(turn->waker_);
   }
 }
 

@@ -17,6 +17,7 @@ Place Dispatcher::reserve(const PlaceRequest& ask, std::span<const routing::Repl
                                .rest = ask.rest,
                                .patient = patient,
                                .continues = ask.continues,
+                               .runs_on = ask.runs_on,
                                .prefix = ask.prefix,
                                .excluded = excluded};
   Place place;

@@ -53,7 +53,7 @@ std::chrono::milliseconds Dispatcher::longest_wait(const PlaceRequest& ask,
 
 // Those that were admitted before go first, whoever comes.
 std::uint64_t Dispatcher::work_before(std::string_view tenant, base::Priority priority) const {
-  return retry_work_ + queue_.work_before(tenant, priority);
+  return ahead_.work + queue_.work_before(tenant, priority);
 }
 
 std::vector<routing::Doubt> Dispatcher::doubts() const {

@@ -122,6 +122,7 @@ class Turn final : private admission::QueueEntry {
   std::vector<routing::ReplicaId> excluded_;
   std::chrono::milliseconds estimated_{0};  // wait that is to be compared with the real; 0: none
   bool retries_ = false;                    // it was admitted before, and waits with those alone
+  bool ahead_ = false;                      // of these, it goes before newcomers
   Place place_;
   std::atomic<bool> granted_{false};
 };

@@ -54,6 +54,8 @@ class RequestFlow {
   void look_for_suspects() { openings_.tell(parts_.suspects); }
   // Ends the requests of keys that were revoked with what they have under way. Likewise.
   void look_for_ended_keys() { keyed_.tell(parts_.routes.read()); }
+  // Tells streams that their replica is stuck, or is to hand them over. Likewise.
+  void look_for_replicas() { running_.tell(*parts_.dispatchers.read()); }
 
  private:
   // The phases up to the first news of a replica: request_flow.cc
@@ -234,6 +236,7 @@ class RequestFlow {
   base::TraceParents traces_;
   Openings openings_;
   KeyedRequests keyed_;
+  RunningStreams running_;
 };
 
 // Sets it to fire after so long; 0: never.

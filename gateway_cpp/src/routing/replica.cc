@@ -12,8 +12,13 @@ constexpr std::uint32_t kUsualPlaces = 64;
 // Prompt tokens that wait in an engine and count as half a call. However many they are, they count
 // as less than one: they decide between those that are loaded alike.
 constexpr double kHalfACall = 8192;
+// Answers that are handed over to a replica between two of its reports: their prompts are about
+// what an engine reads in one step.
+constexpr std::uint32_t kTakenOverAtOnce = 4;
 
 }  // namespace
+
+bool Replica::takes_over() const { return continued_ < kTakenOverAtOnce; }
 
 bool Replica::holds(std::string_view adapter) const {
   const auto& adapters = has_reported_ ? reported_.adapters : route_.adapters;

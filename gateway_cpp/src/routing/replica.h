@@ -1,6 +1,6 @@
 // One replica as this gateway knows it: its route, our calls on it, what it reported last and what
-// speaks against it. Owned by its ReplicaSet and by whoever has a call on it; only id(), address()
-// and own_token() may be read without the set's guard.
+// speaks against it. Owned by its ReplicaSet and by whoever has a call on it; only id(), address(),
+// own_token() and word() may be read without the set's guard.
 #pragma once
 
 #include <atomic>
@@ -56,6 +56,8 @@ class Replica {
   const std::string& address() const { return address_; }
   // False: an older agent's, which asks its callers for the cluster's token.
   bool own_token() const { return own_token_.load(std::memory_order_relaxed); }
+  // Stays when it has left the set.
+  Word word() const { return word_.load(std::memory_order_relaxed); }
   std::uint64_t id_hash() const { return id_hash_; }
   const ReplicaRoute& route() const { return route_; }  // the newest
   std::uint32_t in_flight() const { return own_; }
@@ -75,6 +77,9 @@ class Replica {
   std::uint32_t places_left() const;
   // Of our calls, those that generate.
   std::uint32_t generating() const { return own_ - legs_; }
+  // It was not sent so many answers to go on with since its newest report that those which run on
+  // elsewhere would have to wait for one another here.
+  bool takes_over() const;
   bool holds(std::string_view adapter) const;
   // As far as is known: before its first report any does.
   bool takes_adapters() const { return !has_reported_ || reported_.adapter_slots > 0; }
@@ -100,6 +105,7 @@ class Replica {
   const ReplicaId id_;
   const std::string address_;
   std::atomic<bool> own_token_;
+  std::atomic<Word> word_ = Word::kNone;
   const std::uint64_t id_hash_;
   const std::uint32_t serial_;
   ReplicaRoute route_;
@@ -125,6 +131,8 @@ class Replica {
   Breaker breaker_;
   Progress progress_;
   bool suspected_ = false;  // makes no progress
+  bool silent_ = false;     // tells nothing
+  bool leaves_ = false;     // the time has come to hand its streams over
   SlowStart slow_start_;
   base::SteadyTime wake_at_ = base::SteadyTime::max();
 };

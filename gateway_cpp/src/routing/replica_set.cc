@@ -132,9 +132,10 @@ bool ReplicaSet::is_ready_to_continue(std::uint32_t config,
   });
 }
 
-bool ReplicaSet::has_room_to_continue(std::uint32_t config) const {
-  return std::ranges::any_of(members_, [config](const auto& replica) {
-    return replica->standing().open && replica->standing().continues == config;
+bool ReplicaSet::has_room_to_continue(std::uint32_t config, bool runs_on) const {
+  return std::ranges::any_of(members_, [=](const auto& replica) {
+    const Standing& standing = replica->standing();
+    return standing.open && standing.continues == config && (!runs_on || replica->takes_over());
   });
 }
 
@@ -194,6 +195,7 @@ void ReplicaSet::report(Replica& replica, const LoadReport& load, base::SteadyTi
   }
   replica.reported_ = load;
   replica.has_reported_ = true;
+  replica.silent_ = false;
   if (other_adapters && replica.listed_) learn(replica);
   touch(replica, now);
 }
@@ -203,6 +205,7 @@ milliseconds ReplicaSet::note_failure(Replica& replica, Failure failure, base::S
   const milliseconds doubt =
       replica.breaker_.fail(failure, another_is_sound(replica) ? Last::kNo : Last::kYes, now);
   if (doubt.count() > 0) note_ejection(replica.breaker_.reason());
+  replica.silent_ = replica.silent_ || failure == Failure::kSilent;
   touch(replica, now);
   return doubt;
 }
@@ -257,6 +260,7 @@ void ReplicaSet::touch(Replica& replica, base::SteadyTime now) {
     replica.suspected_ = true;
     note_ejection(kNoProgress);
   }
+  say(replica);
   settle(replica, now);
   schedule(replica, now);
 }

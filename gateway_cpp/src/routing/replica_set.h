@@ -4,6 +4,7 @@
 // more with more replicas, but for the logarithm.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -61,6 +62,10 @@ class ReplicaSet {
   // Time alone ends doubts and slow starts, opens probes and finds what makes no progress. True:
   // since the last call it may have made room.
   bool advance(base::SteadyTime now);
+  // Whose time has come, by the routes, to hand its streams over.
+  void look_for_leaving(base::WallTime now);
+  // Grows when the word of a replica changes. Any thread, without the guard.
+  std::uint64_t words() const { return words_.load(std::memory_order_acquire); }
 
   // Whether requests may have to go to replicas of one revision.
   bool minds_revisions() const { return revisions_.matter(); }
@@ -72,7 +77,7 @@ class ReplicaSet {
   // Whether a replica besides these is ready to go on with answers of that config, and nothing
   // speaks against it; or has room for one.
   bool is_ready_to_continue(std::uint32_t config, std::span<const ReplicaId> excluded) const;
-  bool has_room_to_continue(std::uint32_t config) const;
+  bool has_room_to_continue(std::uint32_t config, bool runs_on) const;
   // Grows when a replica that is_ready_to_continue() comes or goes.
   std::uint64_t equals_changes() const { return equals_changes_; }
   Counts counts() const;
@@ -121,6 +126,7 @@ class ReplicaSet {
   void schedule(Replica& replica, base::SteadyTime now);
   void wake(base::SteadyTime now);
   void note_ejection(std::string_view reason);
+  void say(Replica& replica);
 
   const GatewayPlace place_;
   Random random_;
@@ -149,6 +155,8 @@ class ReplicaSet {
   bool opened_ = false;               // time made room since advance() said so
   std::vector<std::string> configs_;  // [number - 1]: config_hash
   std::uint64_t equals_changes_ = 0;
+  base::WallTime next_leaving_{};  // when it is to be looked for
+  std::atomic<std::uint64_t> words_{0};
 };
 
 }  // namespace penstock::routing

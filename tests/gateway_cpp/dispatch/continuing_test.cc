@@ -71,8 +71,7 @@ TEST_F(ContinuingTest, ItIsToldOfEachReplicaThatItCouldGoOnAtAndOfTheLastThatGoe
   EXPECT_TRUE(go_on(broken_, config, {{"r1"}}));
   EXPECT_EQ(broken_.waker->woken, 0);
   // It is full: who waits for it waits longer than for none.
-  report("r2",
-         {.calls = 1, .calls_elsewhere = 1, .gateways = 2, .config_hash = "a", .resumes = true});
+  report("r2", {.kv_usage = 0.99, .config_hash = "a", .resumes = true});
   EXPECT_GT(broken_.waker->woken, 0);
   EXPECT_TRUE(here().is_ready_to_continue(config, std::vector<routing::ReplicaId>{{"r1"}}));
   const int before = broken_.waker->woken;
@@ -125,6 +124,46 @@ TEST_F(ContinuingTest, BrokenOnesGoFirstThenThoseThatBeganNothingThenThoseThatRu
   EXPECT_EQ(where(retry), "r2");
   EXPECT_EQ(where(moving), "r2");
   EXPECT_EQ(where(newcomer), "r2");
+}
+
+TEST_F(ContinuingTest, ThoseThatRunOnComeAFewAtATimeAndDoNotQueue) {
+  limits_.max_ongoing = 100;
+  limits_.max_queued = 1;
+  have({{"r1", "a"}});
+  const std::uint32_t config = begin(broken_).config();
+  have({{"r1", "a"}, {"r2", "a"}});
+  report("r2", {.gateways = 1, .config_hash = "a", .resumes = true});
+  std::array<Asking, 10> moving;
+  std::vector<Place> places;
+  const auto taken = [&] {
+    for (auto& one : moving) {
+      if (one.turn.has_place()) places.push_back(one.turn.take());
+    }
+    return places.size();
+  };
+  for (auto& one : moving) {
+    one.ask.runs_on = true;
+    EXPECT_TRUE(go_on(one, config, {{"r1"}}));
+  }
+  EXPECT_EQ(taken(), 4u);
+  Asking newcomer;  // there is room, and nobody waits for an answer
+  EXPECT_FALSE(admit(newcomer).refusal);
+  EXPECT_TRUE(newcomer.turn.has_place());
+  report("r2", {.running = 4, .calls = 5, .gateways = 1, .config_hash = "a", .resumes = true});
+  EXPECT_EQ(taken(), 8u);
+}
+
+TEST_F(ContinuingTest, ThoseThatNobodyCanTakeAreInNobodysWay) {
+  limits_.max_queued = 1;
+  have({{"r1", "a"}});
+  const std::uint32_t config = begin(broken_).config();
+  have({{"r1", "b"}});
+  Asking holds;
+  const Place place = begin(holds);
+  EXPECT_TRUE(go_on(broken_, config, {{"gone"}}));
+  EXPECT_EQ(here().standing().queued, 0u);
+  Asking next;
+  EXPECT_FALSE(admit(next).refusal);
 }
 
 TEST_F(ContinuingTest, ANewcomerIsToldTheWorkOfThoseThatGoOnBeforeIt) {
