@@ -98,7 +98,12 @@ Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
   keep_delivered(x);
   // Nobody here needs it any more, but a dead engine's request is known by it.
   if (x.large) co_await hash_aside(x);
-  co_await stream(x);
+  while (co_await stream(x) == Streamed::kBroken) {
+    if (const auto over = co_await resume(x)) {
+      co_await fail(x, *over);
+      break;
+    }
+  }
   co_return Delivered::kYes;
 }
 
@@ -111,13 +116,15 @@ void RequestFlow::keep_delivered(Exchange& x) {
 
 // Bytes as they come, one write for all that a turn of reading brought. While the client is slow
 // nothing is taken, so no credit goes back and the replica is held.
-Awaitable<void> RequestFlow::stream(Exchange& x) {
+Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
   upstream::Call& call = x.attempts.call();
   if (!x.delivery.is_stream()) begin_stream(x, call.head().content_type);
   if (x.delivery.was_told_early()) tell_late(x);
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   if (x.wants_metadata()) x.delivery.tell_making();
   Shortcut shortcut(*this, x);
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  if (x.delivered) running_.add(running);
   for (;;) {
     std::optional<Written> written = shortcut.take_written();
     if (!written && x.reply.behind()) {
@@ -134,19 +141,24 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
     }
     if (written) {
       if (written->sent == Sent::kBlocked) written->sent = co_await x.reply.flush();
-      if (written->piece == Piece::kCutOff) co_return;
+      if (written->piece == Piece::kCutOff) co_return Streamed::kOver;
       if (written->sent == Sent::kGone) break;
       note_passed_on(x);
       if (written->piece == Piece::kLast) {
         x.settlement.last_byte();
-        co_return note_success(x);
+        note_success(x);
+        co_return Streamed::kOver;
       }
+      if (x.pauses()) co_return Streamed::kBroken;
     }
     if (x.stop() != Stop::kNo) break;
     if (x.heartbeat.fired() && !beat(x)) break;
+    if (x.delivered && moves(x, running.word)) co_return Streamed::kBroken;
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
-      co_return co_await fail(x, error);
+      if (breaks(x, base::ResumeReason::kHang, error)) co_return Streamed::kBroken;
+      co_await fail(x, error);
+      co_return Streamed::kOver;
     }
     if (!call.has_bytes() && !call.ended()) {
       const upstream::Call::Reading reading(call, shortcut);
@@ -155,6 +167,7 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
   }
   const base::Error error = stop_error(x.stop());
   co_await fail(x, error);
+  co_return Streamed::kOver;
 }
 
 // Writes all that has come; once that is with the client's system, note_passed_on().
@@ -214,6 +227,7 @@ Piece RequestFlow::last_piece(Exchange& x) {
     if (x.delivery.names() != nullptr) x.delivery.put_before_end(making_of(x));
     return Piece::kLast;
   }
+  if (goes_on_after(x, *fault)) return Piece::kMore;
   x.delivery.break_off(broken(x, *fault));
   x.note_tokens(x.attempts.call().seen());
   x.failed(*fault);
