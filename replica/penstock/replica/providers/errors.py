@@ -60,6 +60,13 @@ def unknown_adapter(call: Call) -> ProviderFailed:
     return refused(message, "model", "model_not_found", 404)
 
 
+def not_continued() -> ProviderFailed:
+    """A provider takes no tokens to go on from. Where the deployment has other replicas, one of
+    them may."""
+    message = "A provider's answer cannot be continued: ask for it anew."
+    return upstream(503, message, "resume_unsupported")
+
+
 def too_many_tokens(field: str, asked: int, most: int) -> ProviderFailed:
     """The request asks for more tokens than the gateway allows."""
     message = f"{field} is {asked}, at most {most} tokens are allowed here; ask for fewer."

@@ -167,7 +167,7 @@ class ProviderEngine(Sleepless, Unmoved):
         if call.adapter:
             raise errors.unknown_adapter(call)
         if call.resume is not None:
-            raise errors.upstream(502, "A provider's answer cannot be resumed.", "cannot_resume")
+            raise errors.not_continued()
         body = requests.read_body(call)
         field, asked = requests.completion_limit(call, body)
         if body.get(field) is not None and 0 < self._common.max_model_len < asked:
