@@ -54,17 +54,15 @@ def unsupported_endpoint(call: Call, served: Iterable[str]) -> ProviderFailed:
     )
 
 
+def cannot_resume() -> ProviderFailed:
+    """A provider's answer is the provider's: nobody else can go on with it."""
+    return upstream(503, "A provider's answer cannot be resumed.", "resume_unsupported")
+
+
 def unknown_adapter(call: Call) -> ProviderFailed:
     """Providers have no adapters of ours."""
     message = f"The model `{call.model}` does not exist: adapter {call.adapter} is not loaded here."
     return refused(message, "model", "model_not_found", 404)
-
-
-def not_continued() -> ProviderFailed:
-    """A provider takes no tokens to go on from. Where the deployment has other replicas, one of
-    them may."""
-    message = "A provider's answer cannot be continued: ask for it anew."
-    return upstream(503, message, "resume_unsupported")
 
 
 def too_many_tokens(field: str, asked: int, most: int) -> ProviderFailed:

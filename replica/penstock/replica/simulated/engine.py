@@ -256,6 +256,10 @@ class SimulatedEngine:
         """As its settings say."""
         return self._settings.no_resume
 
+    def self_test_failed(self) -> bool:
+        """It needs none."""
+        return False
+
     def sleepless(self) -> str:
         """It can."""
         return ""
