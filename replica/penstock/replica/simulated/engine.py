@@ -362,11 +362,8 @@ class _Spent:
     def noted(self, event: Event) -> Event:
         """Counts what the event tells, and returns it."""
         if isinstance(event, Head):
-            self._usage = replace(
-                self._usage,
-                prompt_tokens=event.prompt_tokens,
-                cached_tokens=event.cached_tokens,
-            )
+            made = self._usage.completion_tokens
+            self._usage = Usage(event.prompt_tokens, made, event.cached_tokens)
         elif isinstance(event, Chunk):
             made = self._usage.completion_tokens + event.tokens
             self._usage = replace(self._usage, completion_tokens=made)
