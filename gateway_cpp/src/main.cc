@@ -114,6 +114,7 @@ class Gateway {
   admission::Suspects suspects_;
   runtime::BodyBudget bodies_;
   runtime::BodyBudget answers_;
+  runtime::BodyBudget resume_bytes_;
   const http::MachineName machine_{http::own_machine_name(), http::full_machine_name};
   const http::Doors doors_;
   const http::Doors status_doors_;
@@ -151,6 +152,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
       bodies_(config_.body_budget_bytes, config_.body_share_bytes),
       answers_(config_.body_budget_bytes),
+      resume_bytes_(config_.resume_budget_bytes),
       doors_(config_, machine_),
       status_doors_(config_, machine_, http::hosts_of_status_port(config_)),
       descriptors_(http::raise_descriptor_limit()),
@@ -184,6 +186,7 @@ http::PortParts Gateway::parts() {
                                   .usage = usage_,
                                   .bodies = bodies_,
                                   .answers = answers_,
+                                  .resume_bytes = resume_bytes_,
                                   .aside = aside_,
                                   .shadow_book = shadows_.book,
                                   .shadow_bytes = shadows_.kept,

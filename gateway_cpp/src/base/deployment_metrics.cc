@@ -8,9 +8,22 @@ namespace {
 constexpr std::array<std::string_view, kOutcomes> kOutcomeNames = {
     "succeeded", "failed", "rejected", "cancelled", "invalid"};
 
+constexpr std::array<std::string_view, kResumeReasons> kReasonNames = {"kill", "hang", "crash",
+                                                                       "lost", "hand_over"};
+constexpr std::array<std::string_view, kResumeOutcomes> kResumeNames = {"resumed", "told",
+                                                                        "client_left"};
+
 }  // namespace
 
 std::string_view name(Outcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
+
+std::string_view name(ResumeReason reason) {
+  return kReasonNames[static_cast<std::size_t>(reason)];
+}
+
+std::string_view name(ResumeOutcome outcome) {
+  return kResumeNames[static_cast<std::size_t>(outcome)];
+}
 
 void DeploymentMetrics::settled(Outcome outcome, unsigned status) {
   for (Settled& row : settled_) {

@@ -62,6 +62,7 @@ struct GatewayFacts {
   std::uint64_t request_bytes_held = 0;  // of bodies, until their answers are made
   std::uint64_t answer_bytes_held = 0;   // of whole answers, until they are sent
   std::uint64_t shadow_bytes_held = 0;   // of what shadows were made of, until they are answered
+  std::uint64_t resume_bytes_held = 0;   // of what streams would need to go on elsewhere
   std::vector<DeploymentFacts> deployments = {};
   std::vector<TenantFacts> tenants = {};  // the label of its own is not decided yet
   std::vector<ShadowFacts> shadows = {};

@@ -75,6 +75,7 @@ class MetricsShard {
   Gauge sessions;           // open sessions to replicas
   Counter bad_requests;     // HTTP that could not be read at all
   Counter keys_refused;     // requests without a key that is known and good
+  Counter resume_no_room;   // streams that could go on nowhere else any more
   Counter heartbeats;       // SSE comments written in silence
   std::array<Histogram, kPhases> phases;
 

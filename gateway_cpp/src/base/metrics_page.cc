@@ -181,6 +181,9 @@ constexpr std::array kShardCounters = {
                  &MetricsShard::keys_refused},
     ShardCounter{"broken_requests_total", "Requests that ended by a fault of the gateway's own.",
                  &MetricsShard::broken_requests},
+    ShardCounter{"resume_no_room_total",
+                 "Streams that ran on without what they need to go on elsewhere: no room for it.",
+                 &MetricsShard::resume_no_room},
     ShardCounter{"heartbeats_total", "SSE comments written in silence.", &MetricsShard::heartbeats},
 };
 
@@ -351,10 +354,11 @@ void add_programs(Exposition& page, const std::vector<ProgramFacts>& programs) {
 }
 
 void add_facts(Exposition& page, const GatewayFacts& facts) {
-  page.family("held_bytes", "gauge", "Bytes held of requests' bodies and of whole answers.");
+  page.family("held_bytes", "gauge", "Bytes held, by what they are of.");
   page.sample(label("of", "requests"), facts.request_bytes_held);
   page.sample(label("of", "answers"), facts.answer_bytes_held);
   page.sample(label("of", "shadows"), facts.shadow_bytes_held);
+  page.sample(label("of", "resumes"), facts.resume_bytes_held);
   add_single(page, "snapshot_version", "gauge", "Version of the route snapshot in force.",
              facts.snapshot_version);
   add_single(page, "control_connected", "gauge", "1 while the stream of route snapshots is open.",

@@ -40,7 +40,7 @@ DeploymentStanding Dispatcher::standing() const {
 // While there is a queue, as many calls run as may: they are the places.
 std::chrono::milliseconds Dispatcher::wait_for(std::string_view tenant,
                                                base::Priority priority) const {
-  return wait_.estimate(queue_.work_before(tenant, priority), in_flight_, clock_.steady_now());
+  return wait_.estimate(work_before(tenant, priority), in_flight_, clock_.steady_now());
 }
 
 // What nearly all of those that are told this wait at most.
@@ -48,7 +48,12 @@ std::chrono::milliseconds Dispatcher::longest_wait(const PlaceRequest& ask,
                                                    std::chrono::milliseconds estimated) const {
   const auto now = clock_.steady_now();
   if (wait_.is_sure()) return slack_.within(estimated, now);
-  return wait_.at_most(queue_.work_before(ask.tenant, ask.priority), in_flight_, now);
+  return wait_.at_most(work_before(ask.tenant, ask.priority), in_flight_, now);
+}
+
+// Those that were admitted before go first, whoever comes.
+std::uint64_t Dispatcher::work_before(std::string_view tenant, base::Priority priority) const {
+  return ahead_.work + queue_.work_before(tenant, priority);
 }
 
 std::vector<routing::Doubt> Dispatcher::doubts() const {
@@ -59,6 +64,12 @@ std::vector<routing::Doubt> Dispatcher::doubts() const {
 bool Dispatcher::is_ready_besides(std::span<const routing::ReplicaId> excluded) const {
   const std::lock_guard lock(mutex_);
   return ready_besides(excluded);
+}
+
+bool Dispatcher::is_ready_to_continue(std::uint32_t config,
+                                      std::span<const routing::ReplicaId> excluded) const {
+  const std::lock_guard lock(mutex_);
+  return replicas_.is_ready_to_continue(config, excluded);
 }
 
 // The day ends by itself, also where the head is away then.

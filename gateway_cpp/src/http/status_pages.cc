@@ -316,6 +316,7 @@ PageText StatusPages::metrics() const {
   facts.request_bytes_held = parts_.bodies.held();
   facts.answer_bytes_held = parts_.answers.held();
   facts.shadow_bytes_held = parts_.shadow_bytes.held();
+  facts.resume_bytes_held = parts_.resume_bytes.held();
   facts.shadows = shadow_facts();
   facts.canaries = canary_facts();
   facts.programs = program_facts();

@@ -69,7 +69,7 @@ void RequestFlow::note_success(Exchange& x) {
   if (!x.attempts.call().finished()) return;
   const upstream::Finished& outcome = x.attempts.call().outcome();
   const upstream::Usage usage = outcome.usage.value_or(upstream::Usage());
-  if (outcome.prefill_us > 0) {
+  if (outcome.prefill_us > 0 && !x.record().resumption) {
     record.engine_ttft = std::chrono::microseconds(outcome.queue_us + outcome.prefill_us);
   }
   const dispatch::Cost cost{

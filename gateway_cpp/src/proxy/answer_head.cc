@@ -107,6 +107,7 @@ std::string making_of(const Exchange& x) {
   const upstream::Head& head = x.attempts.call().head();
   const upstream::Usage usage = x.attempts.call().outcome().usage.value_or(upstream::Usage());
   const std::string version = backend_version(x);
+  const unsigned resumes = record.resumption ? record.resumption->count : 0;
   return metadata_event(*x.delivery.names(), {.trace_id = record.trace_id,
                                               .backend = record.deployment,
                                               .replica = record.replica,
@@ -123,7 +124,8 @@ std::string making_of(const Exchange& x) {
                                               .prompt_tokens = usage.prompt_tokens,
                                               .completion_tokens = usage.completion_tokens,
                                               .cached_tokens = usage.cached_tokens,
-                                              .attempts = record.attempts});
+                                              .attempts = record.attempts,
+                                              .resumes = resumes});
 }
 
 }  // namespace penstock::proxy

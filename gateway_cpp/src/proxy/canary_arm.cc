@@ -11,7 +11,8 @@ void Exchange::end_canary() noexcept {
   try {
     record().canary = canary->rule->name;
     record().of_candidate = canary->candidate;
-    if (record().outcome == base::Outcome::kSucceeded) canary->course.answered();
+    const bool was_broken = record().resumption && record().resumption->was_broken;
+    if (record().outcome == base::Outcome::kSucceeded && !was_broken) canary->course.answered();
     const auto outcome = canary->course.outcome(canary->candidate);
     parts.canaries.ended(*canary->rule, {.session = canary->session,
                                          .candidate = canary->candidate,

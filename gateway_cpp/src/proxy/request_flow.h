@@ -54,6 +54,8 @@ class RequestFlow {
   void look_for_suspects() { openings_.tell(parts_.suspects); }
   // Ends the requests of keys that were revoked with what they have under way. Likewise.
   void look_for_ended_keys() { keyed_.tell(parts_.routes.read()); }
+  // Tells streams that their replica is stuck, or is to hand them over. Likewise.
+  void look_for_replicas() { running_.tell(*parts_.dispatchers.read()); }
 
  private:
   // The phases up to the first news of a replica: request_flow.cc
@@ -66,6 +68,8 @@ class RequestFlow {
   static void note_waited(Exchange& x, base::SteadyTime now);
   uint32_t adapter_wait_ms(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
+  static upstream::Held held_for(Exchange& x);
+  static upstream::Resume resume_of(const Exchange& x);
 
   // From one deployment to another: destination.cc
   struct Elsewhere {
@@ -150,6 +154,7 @@ class RequestFlow {
   Awaitable<base::MaybeError> admit_suspect(Exchange& x);
   Awaitable<base::MaybeError> select_for_suspect(Exchange& x);
   base::MaybeError place_suspect(Exchange& x);
+  bool exclude_suspects(const Exchange& x, std::vector<routing::ReplicaId>& excluded) const;
   void keep_if_alone(Exchange& x);
   bool board(Exchange& x, const routing::ReplicaId& replica);
   Awaitable<base::MaybeError> wait_for_place(Exchange& x);
@@ -172,7 +177,12 @@ class RequestFlow {
   class Shortcut;
   Awaitable<Delivered> deliver(Exchange& x);
   Awaitable<Delivered> streamed_answer(Exchange& x);
-  Awaitable<void> stream(Exchange& x);
+  void keep_delivered(Exchange& x);
+  enum class Streamed : uint8_t {
+    kOver,
+    kBroken,  // another replica may go on with it
+  };
+  Awaitable<Streamed> stream(Exchange& x);
   Awaitable<Delivered> unary(Exchange& x);
   Awaitable<base::MaybeError> collect(Exchange& x, HeldAnswer& answer);
   Awaitable<base::MaybeError> make_room(Exchange& x, HeldAnswer& answer);
@@ -195,6 +205,23 @@ class RequestFlow {
   bool beat(Exchange& x);
   bool is_silent(Exchange& x);
 
+  // How an answer goes on that broke: resumption.cc
+  std::shared_ptr<const routing::DeploymentRoute> still_there(const Exchange& x);
+  bool breaks(Exchange& x, base::ResumeReason reason, base::Error cause);
+  static void note_beginning(Exchange& x);
+  bool goes_on_after(Exchange& x, const base::Error& fault);
+  bool is_quarantined(const Exchange& x);
+  Awaitable<base::MaybeError> resume(Exchange& x);
+  void leave_broken(Exchange& x);
+  Awaitable<base::MaybeError> wait_to_go_on(Exchange& x);
+  void seek_place(Exchange& x, bool looks_again);
+  static bool is_another_ready(const Exchange& x);
+  base::Error nobody_goes_on(const Exchange& x);
+  Awaitable<base::MaybeError> first_of_rest(Exchange& x);
+  Awaitable<base::MaybeError> refused_rest(Exchange& x);
+  void note_resumed(Exchange& x);
+  void note_not_resumed(Exchange& x, const base::Error& told);
+
   // What failures mean for the replica, the request and the client: verdicts.cc
   Awaitable<Next> note_failure(Exchange& x);
   void blame(Exchange& x, routing::Failure failure, std::string_view error);
@@ -209,6 +236,7 @@ class RequestFlow {
   base::TraceParents traces_;
   Openings openings_;
   KeyedRequests keyed_;
+  RunningStreams running_;
 };
 
 // Sets it to fire after so long; 0: never.

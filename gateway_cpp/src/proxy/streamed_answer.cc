@@ -95,15 +95,28 @@ Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
       co_return Delivered::kBroken;
     }
   }
-  // No other replica will need it, but a dead engine's request is known by it.
+  keep_delivered(x);
+  // Nobody here needs it any more, but a dead engine's request is known by it.
   if (x.large) co_await hash_aside(x);
-  co_await stream(x);
+  while (co_await stream(x) == Streamed::kBroken) {
+    if (const auto over = co_await resume(x)) {
+      co_await fail(x, *over);
+      break;
+    }
+  }
   co_return Delivered::kYes;
+}
+
+// What its client has is noted from here on where another replica could go on with it.
+void RequestFlow::keep_delivered(Exchange& x) {
+  if (!x.may_resume() || !x.attempts.call().head().resumable) return x.delivered.reset();
+  if (!x.delivered) x.delivered = std::make_unique<DeliveredTokens>(parts_.resume_bytes);
+  if (x.large && !x.delivered->keep(x.large->text)) x.forget_delivered();
 }
 
 // Bytes as they come, one write for all that a turn of reading brought. While the client is slow
 // nothing is taken, so no credit goes back and the replica is held.
-Awaitable<void> RequestFlow::stream(Exchange& x) {
+Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
   upstream::Call& call = x.attempts.call();
   if (!x.delivery.is_stream()) begin_stream(x, call.head().content_type);
   if (x.delivery.was_told_early()) tell_late(x);
@@ -126,19 +139,23 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
     }
     if (written) {
       if (written->sent == Sent::kBlocked) written->sent = co_await x.reply.flush();
-      if (written->piece == Piece::kCutOff) co_return;
+      if (written->piece == Piece::kCutOff) co_return Streamed::kOver;
       if (written->sent == Sent::kGone) break;
       note_passed_on(x);
       if (written->piece == Piece::kLast) {
         x.settlement.last_byte();
-        co_return note_success(x);
+        note_success(x);
+        co_return Streamed::kOver;
       }
+      if (x.pauses()) co_return Streamed::kBroken;
     }
     if (x.stop() != Stop::kNo) break;
     if (x.heartbeat.fired() && !beat(x)) break;
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
-      co_return co_await fail(x, error);
+      if (breaks(x, base::ResumeReason::kHang, error)) co_return Streamed::kBroken;
+      co_await fail(x, error);
+      co_return Streamed::kOver;
     }
     if (!call.has_bytes() && !call.ended()) {
       const upstream::Call::Reading reading(call, shortcut);
@@ -147,6 +164,7 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
   }
   const base::Error error = stop_error(x.stop());
   co_await fail(x, error);
+  co_return Streamed::kOver;
 }
 
 // Writes all that has come; once that is with the client's system, note_passed_on().
@@ -161,6 +179,7 @@ bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
   if (!x.reply.write_along(chunk.body)) return false;
   if (x.shadow) x.shadow->answer.keep(chunk.body);
   x.record().events += chunk.events;
+  x.note_delivered(chunk.groups);
   x.delivery.passed_on(chunk.body);
   x.settlement.first_byte();
   note_with_client(x);
@@ -182,6 +201,7 @@ void RequestFlow::note_with_client(Exchange& x) {
 Piece RequestFlow::take_news(Exchange& x) {
   upstream::Call& call = x.attempts.call();
   x.record().events += call.pending_events();
+  x.note_delivered(call.pending_groups());
   call.take(x.delivery.payload());
   if (x.shadow) x.shadow->answer.keep(x.delivery.payload().bytes());
   x.delivery.took(call.ended() ? Delivery::More::kNone : Delivery::More::kComes);
@@ -204,6 +224,7 @@ Piece RequestFlow::last_piece(Exchange& x) {
     if (x.delivery.names() != nullptr) x.delivery.put_before_end(making_of(x));
     return Piece::kLast;
   }
+  if (goes_on_after(x, *fault)) return Piece::kMore;
   x.delivery.break_off(broken(x, *fault));
   x.note_tokens(x.attempts.call().seen());
   x.failed(*fault);

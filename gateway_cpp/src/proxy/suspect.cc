@@ -92,16 +92,23 @@ base::MaybeError RequestFlow::place_suspect(Exchange& x) {
   const auto tried = x.attempts.failover().tried();
   std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
   if (!x.at.dispatcher->is_ready_besides(excluded)) return no_replica_left(x);
-  if (parts_.suspects.runs(*x.danger.fingerprint)) return std::nullopt;
-  for (const auto& replica : x.at.dispatcher->replicas()) {
-    if (parts_.suspects.occupied(replica->id().value)) excluded.push_back(replica->id());
-  }
+  if (!exclude_suspects(x, excluded)) return std::nullopt;
   const bool waits = x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
                                             [&x] { return x.make_waker(); });
   if (!waits) return std::nullopt;
   x.at.queued();
   if (x.at.was_given_place() && x.at.take_place()) keep_if_alone(x);
   return std::nullopt;
+}
+
+// Those where another suspect runs; false: the same one runs, wherever that is.
+bool RequestFlow::exclude_suspects(const Exchange& x,
+                                   std::vector<routing::ReplicaId>& excluded) const {
+  if (parts_.suspects.runs(*x.danger.fingerprint)) return false;
+  for (const auto& replica : x.at.dispatcher->replicas()) {
+    if (parts_.suspects.occupied(replica->id().value)) excluded.push_back(replica->id());
+  }
+  return true;
 }
 
 // It takes its place among the suspects of the replica; false: another one was faster.

@@ -1,5 +1,6 @@
 #include "upstream/event_reader.h"
 
+#include "upstream/token_groups.h"
 #include "upstream/wire_fields.h"
 
 namespace penstock::upstream {
@@ -41,6 +42,19 @@ bool read_head(std::string_view bytes, Head& head) {
   });
 }
 
+// Those of a chunk lie one behind the other, where protobuf has written it.
+bool read_groups(WireFields& fields, TokenGroupsView& groups) {
+  const char* const from = fields.at() - 1;  // the tag
+  const std::string_view before = groups.bytes;
+  if (!before.empty() && before.data() + before.size() != from) return false;
+  TokenGroup group;
+  std::string_view bytes;
+  if (!fields.bytes(bytes) || !read_group(bytes, group)) return false;
+  const auto size = static_cast<size_t>(fields.at() - from);
+  groups.bytes = {before.empty() ? from : before.data(), before.size() + size};
+  return is_ascii(group.finish_reason) && is_ascii(group.stop_reason);
+}
+
 bool read_chunk(std::string_view bytes, ChunkView& chunk) {
   return read_fields(bytes, [&chunk](uint64_t tag, WireFields& fields) {
     switch (tag) {
@@ -48,6 +62,8 @@ bool read_chunk(std::string_view bytes, ChunkView& chunk) {
         return fields.bytes(chunk.body);
       case number_field(v1::Chunk::kEventsFieldNumber):
         return fields.number(chunk.events);
+      case bytes_field(v1::Chunk::kGroupsFieldNumber):
+        return read_groups(fields, chunk.groups);
       case number_field(v1::Chunk::kTokensFieldNumber):
         return fields.number(chunk.tokens);
       default:

@@ -117,6 +117,7 @@ class FakeUpstream final : public upstream::Upstream {
     opened->request = sent_as(request);
     if (large) opened->request.set_body(*large);
     auto call = std::make_unique<upstream::Call>(opened, calls.size() + 1, kCredit, news);
+    if (request.token_groups) call->keep_groups();
     opened->call = call.get();
     calls.push_back(std::move(opened));
     return call;
