@@ -172,12 +172,12 @@ _FACTS = EngineFacts("fake", "1", "1", 1, 1, "")
 class Reader:
     """A process that opens a session for all calls, reads it to its end and throws it away."""
 
-    def __init__(self, streams: int) -> None:
+    def __init__(self, streams: int, groups: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self.done: ProcessEvent = context.Event()
         self._addresses: Any = context.SimpleQueue()
         self._process = context.Process(
-            target=_read_all, args=(streams, self._addresses, self.done), daemon=True
+            target=_read_all, args=(streams, groups, self._addresses, self.done), daemon=True
         )
         self._process.start()
 
@@ -192,8 +192,10 @@ class Reader:
         self._process.join()
 
 
-def _read_all(streams: int, addresses: Any, done: ProcessEvent) -> None:
-    request = inference_pb2.CallRequest(path="/v1/chat/completions", body=b"{}", model="m")
+def _read_all(streams: int, groups: bool, addresses: Any, done: ProcessEvent) -> None:
+    request = inference_pb2.CallRequest(
+        path="/v1/chat/completions", body=b"{}", model="m", token_groups=groups
+    )
     starts = [inference_pb2.Start(call_id=i + 1, request=request) for i in range(streams)]
     frame = inference_pb2.ClientFrame(starts=starts).SerializeToString()
     while address := addresses.get():
@@ -210,9 +212,10 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=128)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--groups", action="store_true", help="ask for each chunk's tokens")
     args = parser.parse_args()
     chunks = args.streams * args.steps
-    reader = Reader(args.streams)
+    reader = Reader(args.streams, args.groups)
     gc.disable()
     asyncio.run(in_replica(args.streams, 20, reader))
     bare, whole = [], []
@@ -223,6 +226,7 @@ def main() -> int:
     # The least of all rounds: what else the machine does only ever adds.
     report = {
         "streams": args.streams,
+        "groups": args.groups,
         "app_alone_us": round(min(bare), 2),
         "in_replica_us": round(min(whole), 2),
         "ours_us": round(min(whole) - min(bare), 2),

@@ -114,9 +114,10 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
       if (x.program) x.program->was_scheduled();
       co_return std::nullopt;
     }
-    const Next next = co_await note_failure(x);
+    const Next next = begins_again(x, co_await note_failure(x));
     x.attempts.close(failure_error(x));
     if (next == Next::kGiveUp) co_return no_replica_left(x);
+    co_await wait_to_begin_again(x);
   }
 }
 

@@ -123,6 +123,8 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   if (x.wants_metadata()) x.delivery.tell_making();
   Shortcut shortcut(*this, x);
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  if (x.delivered) running_.add(running);
   for (;;) {
     std::optional<Written> written = shortcut.take_written();
     if (!written && x.reply.behind()) {
@@ -151,6 +153,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
     }
     if (x.stop() != Stop::kNo) break;
     if (x.heartbeat.fired() && !beat(x)) break;
+    if (x.delivered && moves(x, running.word)) co_return Streamed::kBroken;
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
       if (breaks(x, base::ResumeReason::kHang, error)) co_return Streamed::kBroken;

@@ -35,11 +35,12 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
   if (fault || x.attempts.call().failed()) answer.clear();
   auto next = Next::kGiveUp;
   if (!fault) {
-    if (x.attempts.call().failed()) next = co_await note_failure(x);
+    if (x.attempts.call().failed()) next = begins_again(x, co_await note_failure(x));
     fault = fault_of_end(x);
   }
   if (next == Next::kTryAnother) {
     x.attempts.close(*std::move(fault));
+    co_await wait_to_begin_again(x);
     co_return Delivered::kNothing;
   }
   if (fault) {

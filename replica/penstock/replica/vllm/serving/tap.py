@@ -277,8 +277,10 @@ def _made_by(state: Any) -> int:
 
 
 def _group_of(choice: int, part: Any) -> TokenGroup:
+    if part.finish_reason is None:
+        return TokenGroup(choice, tuple(part.token_ids))
     stop = "" if part.stop_reason is None else str(part.stop_reason)
-    return TokenGroup(choice, tuple(part.token_ids), part.finish_reason or "", stop)
+    return TokenGroup(choice, tuple(part.token_ids), part.finish_reason, stop)
 
 
 CURRENT: Final[ContextVar[CallTap | None]] = ContextVar("penstock_call", default=None)
