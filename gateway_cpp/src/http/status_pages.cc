@@ -258,6 +258,8 @@ base::DeploymentFacts StatusPages::facts_of(const routing::DeploymentRoute& rout
   if (!dispatcher) return facts;
   const auto standing = dispatcher->standing();
   facts.queued = standing.queued;
+  facts.broken = standing.broken;
+  facts.moving = standing.moving;
   facts.estimated_wait = standing.estimated_wait;
   for (size_t i = 0; i < standing.ejections.size(); ++i) {
     if (standing.ejections[i] > 0) {
