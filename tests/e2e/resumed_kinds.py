@@ -113,7 +113,8 @@ def said(stream: bytes) -> Json:
     for event in stream.split(b"\n\n"):
         if not event or event.startswith(b":"):
             continue
-        data = next(line[6:] for line in event.split(b"\n") if line.startswith(b"data: "))
+        data = next((line[6:] for line in event.split(b"\n") if line.startswith(b"data: ")), b"")
+        assert data, f"an event without data: {event[:200]!r}"
         if data == b"[DONE]":
             told["kinds"].append("done")
             continue
@@ -123,9 +124,9 @@ def said(stream: bytes) -> Json:
 
 def _take(data: Json, told: Json, named: dict[str, str]) -> None:
     """One event's."""
+    assert "error" not in data, data
     if "choices" not in data:
         return _take_event(data, told, named)
-    assert "error" not in data, data
     _name(data["id"], named)
     for choice in data["choices"]:
         index = choice["index"]
@@ -163,11 +164,22 @@ def _take_event(data: Json, told: Json, named: dict[str, str]) -> None:
         part = data["delta"] if isinstance(data["delta"], str) else data["delta"].get("text", "")
         told["text"][data["type"]] = told["text"].get(data["type"], "") + part
         return
-    plain = re.sub(r'"(sequence_number|created_at|created)": ?[\d.]+', '""', json.dumps(data))
+    plain = json.dumps(_lasting(data))
     told["kinds"].append(_IDS.sub(lambda found: _name(found[0], named), plain))
 
 
+# What differs from run to run: when it was made, and how much of its prompt was cached by then.
+_PASSING = re.compile("sequence_number|created|created_at|completed_at|input_tokens.*|cache.*")
 _IDS = re.compile(r"(?:resp|msg|rs|fc|call|chatcmpl|cmpl)[-_][0-9a-zA-Z_-]{8,}")
+
+
+def _lasting(data: Any) -> Any:
+    if isinstance(data, list):
+        return [_lasting(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    kept = {name: _lasting(each) for name, each in data.items() if not _PASSING.fullmatch(name)}
+    return kept
 
 
 def _name(found: str, named: dict[str, str]) -> str:
