@@ -48,6 +48,7 @@ from penstock.control.state.routing.limits import (
     SessionAffinity,
     Sharing,
 )
+from penstock.control.state.switch import Switch
 from penstock.control.state.tenancy.prices import Prices
 from penstock.control.state.tenancy.spend import Budgets, Spending
 from penstock.control.store.adapters.content import AdapterContents
@@ -58,7 +59,7 @@ from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import MINI, NOON, PATIENCE, UID, node, spec
 
-LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9)
+LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9, Switch.OFF, 10)
 SHIPPED = Path("replica/penstock/replica/default_model/weights/adapters/pirate")
 SHARING = Sharing(SelectionPolicy.SESSION, (CanaryWeight("next", 50),), SessionAffinity.REVISION)
 
@@ -260,6 +261,8 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert (limits.wait_budget_ms, limits.kv_pressure, limits.max_prompt_tokens) == (5, 0.5, 6)
     assert (limits.max_completion_tokens, limits.max_n) == (7, 8)
     assert limits.progress_deadline_ms == 9
+    assert (limits.resume, limits.resume_wait_ms) == (False, 10)
+    assert (cloud.limits.resume, cloud.limits.resume_wait_ms) == (True, 10_000)
     assert (deployment.selection_policy, deployment.session_affinity) == ("session", "revision")
     assert [(c.deployment, c.permille) for c in deployment.canary] == [("next", 50)]
     ladders = [(each.reason, list(each.rungs)) for each in deployment.ladders]

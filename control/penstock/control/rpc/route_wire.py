@@ -143,7 +143,7 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         route,
         model=public_name(route.model),
         aliases=[_alias(name, target) for name, target in route.aliases],
-        limits=message_of(routes_pb2.Limits, route.limits),
+        limits=message_of(routes_pb2.Limits, route.limits, resume=bool(route.limits.resume)),
         selection_policy=route.sharing.policy.value,
         session_affinity=_AFFINITIES[route.sharing.session_affinity],
         canary=[

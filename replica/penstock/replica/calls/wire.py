@@ -84,7 +84,8 @@ def call_of(request: inference_pb2.CallRequest) -> Call:
 def request_of(call: Call) -> inference_pb2.CallRequest:
     """A call that this process makes, as the native engine takes it."""
     kv = inference_pb2.KvHint(**_same(call.kv, _OF_HINT)) if call.kv else None
-    return inference_pb2.CallRequest(**_same(call, _OF_CALL), kv=kv)
+    resume = inference_pb2.Resume(**asdict(call.resume)) if call.resume else None
+    return inference_pb2.CallRequest(**_same(call, _OF_CALL), kv=kv, resume=resume)
 
 
 def head_write(key: int, head: Head, facts: EngineFacts) -> Write:

@@ -20,7 +20,7 @@ from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.replica.adapters.table import AdapterTable, load_named
 from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable, Code, Prepared
 from penstock.replica.calls.answers import events_of
-from penstock.replica.engine import Sink
+from penstock.replica.engine import Sink, Unresumed
 from penstock.replica.microserving.values import MicroServingError
 from penstock.replica.stages import Stages
 from penstock.replica.values import (
@@ -69,7 +69,7 @@ class _Up:
     endpoints: tuple[str, ...]  # by their first names
 
 
-class VllmEngine:
+class VllmEngine(Unresumed):
     """One model and its adapters in vLLM. `engine_args`: vLLM's flags without dashes in front.
 
     `allow_model_code`: they may make vLLM run code that comes with a model. `forked`: what is to

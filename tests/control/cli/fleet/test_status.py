@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from penstock.control.admin.rollout.models import DeploymentModel
+from penstock.control.admin.rollout.models import DeploymentModel, SpecModel
 from penstock.control.admin.status_models import ProblemModel
 from penstock.control.cli.fleet.status import (
     DEPLOYMENT_COLUMNS,
@@ -171,3 +171,20 @@ def test_json_is_what_the_admin_api_says() -> None:
     assert [each["id"] for each in told["replicas"]] == ["mini-1", "mini-2"]
     assert told["gateways"][0]["in_flight"] == 7
     assert told["nodes"][0]["id"] == "n"
+
+
+def test_answers_that_were_resumed_are_counted_once_there_are_any() -> None:
+    assert "resumed" not in shown(EVERYTHING)
+    known = deployment(load={"resumed": 12, "not_resumed": 1})
+    assert "answers resumed: 12, 1 not" in shown(replace(EVERYTHING, deployments=[known]))
+
+
+def test_a_replica_that_does_not_resume_says_why_where_it_might() -> None:
+    one = replica("mini-1", no_resume="seeded differs")
+    everything = replace(EVERYTHING, replicas=[one])
+    assert "goes on with no answer that another began: seeded differs" in shown(everything)
+    spec = SpecModel.model_validate({"model": "penstock-mini", "resume": "off"})
+    off = deployment().model_copy(update={"spec": spec})
+    assert "seeded differs" not in shown(replace(everything, deployments=[off]))
+    cloud = deployment().model_copy(update={"managed": True})
+    assert "seeded differs" not in shown(replace(everything, deployments=[cloud]))

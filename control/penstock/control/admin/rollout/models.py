@@ -217,6 +217,8 @@ class ReplicaModel(Shown):
     evidence: str = Field(description="what the head's own pings say")
     address: str
     microserving_rest: str = Field("", description="host:port of its MicroServing by REST")
+    resumes: bool = Field(False, description="it goes on with answers that others began")
+    no_resume: str = Field("", description="why not; empty: it does, or nobody knows yet")
     role: str = Field("", description="for router programs: prefill or decode; empty: none")
     pid: int
     restarts: int

@@ -189,6 +189,9 @@ class ReplicaStatus:
     wakes: int = 0  # times that the running process was woken
     wake_ms: int = 0  # milliseconds that the last of these took
     microserving_rest: str = ""  # host:port of its REST; empty: none
+    resumes: bool = False  # it goes on with answers that others began
+    no_resume: str = ""  # why not, for a person; empty: it does, or nobody knows yet
+    resume_test_failed: bool = False  # and that is a fault: its self-test failed
 
     @property
     def where(self) -> ReplicaAddress:
