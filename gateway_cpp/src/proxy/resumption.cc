@@ -72,10 +72,11 @@ GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
 // The answer under way has broken, and all that came of it is written: whether it goes on.
 bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cause) {
   if (!x.may_resume() || !limits_of_resume(x)) return false;
+  const GoesOn goes_on = would_go_on(x, reason);
   std::unique_ptr<Resumption>& resumption = x.record().resumption;
   if (!resumption) resumption = std::make_unique<Resumption>();
   Resumption& broken = *resumption;
-  broken.goes_on = would_go_on(x, reason);
+  broken.goes_on = goes_on;
   broken.reason = reason;
   broken.cause = std::move(cause);
   if (!std::exchange(broken.pauses, true)) broken.since = parts_.clock.steady_now();
