@@ -75,6 +75,7 @@ struct Danger {
   std::optional<admission::Fingerprint> fingerprint;
   bool suspect = false;                         // with the deployment where it is
   bool guilty = false;                          // engines have died of it, for all that is known
+  bool spared = false;                          // what its own engine ended of holds it not back
   std::optional<base::SteadyTime> waits_since;  // for a place where no other suspect is
   admission::Aboard aboard;
 
@@ -84,6 +85,7 @@ struct Danger {
     aboard.leave();
     fingerprint.reset();
     suspect = false;
+    spared = false;
     waits_since.reset();
   }
 };

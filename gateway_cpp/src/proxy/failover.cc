@@ -47,6 +47,11 @@ void Failover::elsewhere() {
   reached_any_ = false;
 }
 
+unsigned Failover::crashes() const {
+  return static_cast<unsigned>(
+      std::ranges::count(deaths_, admission::EngineEnd::kCrashed, &admission::EngineDeath::end));
+}
+
 void Failover::goes_on() {
   const auto refused = std::ranges::subrange(tried_.begin() + broken_, tried_.end() - 1);
   elsewhere_ += static_cast<unsigned>(refused.size());

@@ -34,11 +34,15 @@ class Failover {
   Next after(const upstream::CallFailure& failure, bool has_engine = true);
 
   std::span<const routing::ReplicaId> tried() const { return tried_; }
+  // Of these, those where its answer broke.
+  std::span<const routing::ReplicaId> broken() const { return {tried_.data(), broken_}; }
   // Another may be tried.
   bool is_left() const { return tried_.size() - broken_ < kMaxAttempts; }
   // Of the deployment's replicas, with the request on board. One that was just lost is chance; when
   // an engine died, or two were lost, the request is a suspect.
   const std::vector<admission::EngineDeath>& deaths() const { return deaths_; }
+  // Of these, those that crashed.
+  unsigned crashes() const;
   // So many died with it, of all deployments, that it is no chance.
   bool is_deadly() const { return deaths_elsewhere_ + deaths_.size() >= kMaxDeaths; }
   // With all deployments.

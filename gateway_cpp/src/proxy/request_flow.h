@@ -19,6 +19,7 @@
 #include "proxy/lookout.h"
 #include "proxy/parts.h"
 #include "proxy/reply.h"
+#include "proxy/resume_rule.h"
 #include "routing/elsewhere.h"
 #include "routing/route_table.h"
 #include "runtime/timer_wheel.h"
@@ -206,9 +207,11 @@ class RequestFlow {
   bool is_silent(Exchange& x);
 
   // How an answer goes on that broke: resumption.cc
-  std::shared_ptr<const routing::DeploymentRoute> still_there(const Exchange& x);
+  std::optional<routing::Limits> limits_of_resume(const Exchange& x);
+  GoesOn would_go_on(Exchange& x, base::ResumeReason reason);
   bool breaks(Exchange& x, base::ResumeReason reason, base::Error cause);
   static void note_beginning(Exchange& x);
+  static void note_broken(Exchange& x);
   bool goes_on_after(Exchange& x, const base::Error& fault);
   bool is_quarantined(const Exchange& x);
   Awaitable<base::MaybeError> resume(Exchange& x);
@@ -221,6 +224,18 @@ class RequestFlow {
   Awaitable<base::MaybeError> refused_rest(Exchange& x);
   void note_resumed(Exchange& x);
   void note_not_resumed(Exchange& x, const base::Error& told);
+
+  // An answer of which its client has nothing begins once more: begin_again.cc
+  Next begins_again(Exchange& x, Next next);
+  Awaitable<void> wait_to_begin_again(Exchange& x);
+
+  // From a replica that is stuck, or leaves: hand_over.cc
+  bool moves(Exchange& x, routing::Word word);
+  bool may_move(Exchange& x, routing::Word word);
+  bool asks_to_move(Exchange& x, routing::Word word);
+  Awaitable<void> note_stuck(Exchange& x);
+  static Awaitable<Sent> catch_up(Exchange& x);
+  bool leaves_stuck(Exchange& x, const Running& running);
 
   // What failures mean for the replica, the request and the client: verdicts.cc
   Awaitable<Next> note_failure(Exchange& x);

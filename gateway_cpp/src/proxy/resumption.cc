@@ -29,12 +29,6 @@ bool is_same_answer(const upstream::Head& head, const upstream::Head& first) {
          head.trimmed_tokens == first.trimmed_tokens && head.content_type == first.content_type;
 }
 
-unsigned crashes_of(const Failover& failover) {
-  return static_cast<unsigned>(
-      std::ranges::count(failover.deaths(), admission::EngineEnd::kCrashed,
-                         &admission::EngineDeath::end));
-}
-
 upstream::Usage more_of(const upstream::Usage& one, const upstream::Usage& other) {
   return {.prompt_tokens = std::max(one.prompt_tokens, other.prompt_tokens),
           .completion_tokens = std::max(one.completion_tokens, other.completion_tokens),
@@ -49,40 +43,57 @@ base::Error with(base::Error cause, const std::string& sentence) {
 
 }  // namespace
 
-// The deployment as it is now; null: it is gone, or another one has its name. All else of the
-// route stays as it was when the answer began.
-std::shared_ptr<const routing::DeploymentRoute> RequestFlow::still_there(const Exchange& x) {
+// The limits of its deployment as they are now, where that is still there and wants it. All else of
+// the route stays as it was when the answer began.
+std::optional<routing::Limits> RequestFlow::limits_of_resume(const Exchange& x) {
+  const routing::DeploymentRoute& then = *x.at.route.deployment;
   const auto& deployments = parts_.routes.read()->deployments();
-  const auto found = deployments.find(x.at.route.deployment->name);
-  if (found == deployments.end() || found->second->uid != x.at.route.deployment->uid) return {};
-  return found->second;
+  const auto now = deployments.find(then.name);
+  if (now == deployments.end() || now->second->uid != then.uid) return std::nullopt;
+  if (!now->second->limits.resume || then.managed) return std::nullopt;
+  return now->second->limits;
+}
+
+// Whether the answer under way would go on if it broke for that reason.
+GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
+  const Resumption* before = x.record().resumption.get();
+  const bool anew = x.record().events == 0;
+  const uint32_t config = before && !before->anew ? before->config : x.attempts.now().config();
+  const bool has_body = !x.ask.body.empty() || x.large_body();
+  return goes_on({.reason = reason,
+                  .resumable = has_body && (anew || (x.delivered && config != 0)),
+                  .tokens = x.attempts.call().seen().completion_tokens,
+                  .crashes = x.attempts.failover().crashes(),
+                  .resumes = before ? before->count : 0,
+                  .was_suspect = x.danger.suspect,
+                  .quarantined = is_quarantined(x)});
 }
 
 // The answer under way has broken, and all that came of it is written: whether it goes on.
 bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cause) {
-  const auto deployment = still_there(x);
-  if (!x.may_resume() || !deployment || !deployment->limits.resume) return false;
+  if (!x.may_resume() || !limits_of_resume(x)) return false;
+  const GoesOn goes_on = would_go_on(x, reason);
   std::unique_ptr<Resumption>& resumption = x.record().resumption;
   if (!resumption) resumption = std::make_unique<Resumption>();
   Resumption& broken = *resumption;
+  broken.goes_on = goes_on;
   broken.reason = reason;
   broken.cause = std::move(cause);
-  broken.since = broken.pauses ? broken.since : parts_.clock.steady_now();
+  if (!std::exchange(broken.pauses, true)) broken.since = parts_.clock.steady_now();
   broken.tokens = x.attempts.call().seen().completion_tokens;
+  if (broken.count == 0 || broken.anew) note_beginning(x);
   broken.anew = x.record().events == 0;
-  broken.was_broken = broken.was_broken || reason != base::ResumeReason::kHandOver;
-  if (broken.count == 0) note_beginning(x);
-  const bool has_body = !x.ask.body.empty() || x.large_body();
-  broken.goes_on = goes_on({.reason = reason,
-                            .resumable = has_body && (broken.anew || (x.delivered && broken.config)),
-                            .tokens = broken.tokens,
-                            .crashes = crashes_of(x.attempts.failover()),
-                            .resumes = broken.count,
-                            .was_suspect = x.danger.suspect,
-                            .quarantined = is_quarantined(x)});
-  broken.pauses = broken.goes_on.how != How::kNot;
-  if (!broken.pauses) note_not_resumed(x, broken.cause);
+  note_broken(x);
+  if (broken.goes_on.how == How::kNot) note_not_resumed(x, broken.cause);
   return broken.pauses;
+}
+
+// Its canary's arm is told so, whatever becomes of it. One that leaves as it should breaks nothing.
+void RequestFlow::note_broken(Exchange& x) {
+  Resumption& broken = *x.record().resumption;
+  if (broken.reason == base::ResumeReason::kHandOver || broken.was_broken) return;
+  broken.was_broken = true;
+  if (x.canary) x.canary->course.failed(broken.cause, !broken.anew);
 }
 
 // By what another replica is held to it.
@@ -106,13 +117,17 @@ bool RequestFlow::is_quarantined(const Exchange& x) {
 // Until the rest has begun to come; an error is what its client is told.
 Awaitable<base::MaybeError> RequestFlow::resume(Exchange& x) {
   base::MaybeError over;
+  const bool stuck = x.record().resumption->reason == base::ResumeReason::kHang;
+  if (stuck && !x.attempts.call().ended()) co_await note_stuck(x);
   leave_broken(x);
   while (!over) {
-    over = co_await wait_to_go_on(x);
+    x.waits_from = x.settlement.enter(base::Phase::kAdmit);
+    if (!x.at.has_place()) over = co_await wait_to_go_on(x);
     if (over) break;
     send(x);
     over = co_await first_of_rest(x);
     if (over) break;
+    if (!x.attempts.is_under_way()) continue;  // it was left
     const upstream::Call& call = x.attempts.call();
     if (!call.failed() || call.has_bytes()) {
       note_resumed(x);
@@ -129,6 +144,7 @@ void RequestFlow::leave_broken(Exchange& x) {
   Resumption& broken = *x.record().resumption;
   upstream::Call& call = x.attempts.call();
   if (!call.ended()) call.pay_seen();
+  if (!call.ended()) x.note_delivered(call.pending_groups());  // that made no event yet
   x.note_tokens(call.seen());
   broken.paid = more_of(broken.paid, call.seen());
   if (!broken.from.empty()) broken.from += ", ";
@@ -136,6 +152,8 @@ void RequestFlow::leave_broken(Exchange& x) {
   ++broken.count;
   x.attempts.close(broken.cause);
   x.attempts.goes_on();
+  if (x.at.has() == Has::kTurn) x.at.leave_unused();  // it was to be handed over
+  x.at.wanted.runs_on = false;
   x.at.wanted.continues = broken.anew ? 0 : broken.config;
   x.at.wanted.delivered = static_cast<uint32_t>(broken.tokens);
   x.danger.aboard.leave();
@@ -145,11 +163,9 @@ void RequestFlow::leave_broken(Exchange& x) {
 // While no equal replica is ready, it waits for one for so long as its deployment says; for room at
 // those that are ready as long as any request. The client may leave, and its patience may end.
 Awaitable<base::MaybeError> RequestFlow::wait_to_go_on(Exchange& x) {
-  const auto deployment = still_there(x);
-  if (!deployment) co_return x.record().resumption->cause;
-  const routing::Limits limits = deployment->limits;
-  x.waits_from = x.settlement.enter(base::Phase::kAdmit);
-  arm_unless_none(x.queue_deadline, limits.queue_deadline);
+  const auto limits = limits_of_resume(x);
+  if (!limits) co_return x.record().resumption->cause;
+  arm_unless_none(x.queue_deadline, limits->queue_deadline);
   runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
   std::optional<base::SteadyTime> none_since;
   for (;;) {
@@ -159,8 +175,8 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_go_on(Exchange& x) {
     const bool is_there = is_another_ready(x);
     const auto now = parts_.clock.steady_now();
     none_since = is_there ? std::nullopt : std::optional(none_since.value_or(now));
-    const bool in_vain = is_there ? x.queue_deadline.fired()
-                                  : now - *none_since >= limits.resume_wait;
+    const bool in_vain =
+        is_there ? x.queue_deadline.fired() : now - *none_since >= limits->resume_wait;
     if (in_vain || (x.deadline.fired() && is_silent(x))) co_return nobody_goes_on(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     again.arm(kPlacePoll);
@@ -208,6 +224,8 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
   const Resumption& broken = *x.record().resumption;
   const auto own = x.at.route.deployment->limits.first_event_deadline;
   arm_unless_none(x.deadline, own.count() > 0 ? own : parts_.config.first_event_deadline);
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  running_.add(running);
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const Attempt& attempt = x.attempts.now();
@@ -216,7 +234,7 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
       blame(x, routing::Failure::kBadAnswer, "it went on with another answer");
       co_return broken.cause;
     }
-    if (attempt.has_event()) co_return std::nullopt;
+    if (attempt.has_event() || leaves_stuck(x, running)) co_return std::nullopt;
     if (x.deadline.fired()) co_return deadline_error(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
@@ -245,7 +263,6 @@ Awaitable<base::MaybeError> RequestFlow::refused_rest(Exchange& x) {
 void RequestFlow::note_resumed(Exchange& x) {
   Resumption& broken = *x.record().resumption;
   broken.pauses = false;
-  if (broken.anew) note_beginning(x);
   const auto pause = x.settlement.enter(base::Phase::kStream) - broken.since;
   x.attempts.now().answers();
   arm_unless_none(x.deadline, parts_.config.silence);
@@ -254,13 +271,12 @@ void RequestFlow::note_resumed(Exchange& x) {
   const auto metrics = parts_.metrics.deployment(x.record().deployment);
   metrics->resumed(broken.reason, ResumeOutcome::kResumed);
   metrics->pause.observe(pause);
-  parts_.log.info("an answer goes on at another replica",
-                  {{"request_id", x.ask.request_id},
-                   {"from", broken.from},
-                   {"replica_id", x.record().replica},
-                   {"reason", base::name(broken.reason)},
-                   {"tokens", broken.tokens},
-                   {"pause_ms", pause}});
+  parts_.log.info("an answer goes on at another replica", {{"request_id", x.ask.request_id},
+                                                           {"from", broken.from},
+                                                           {"replica_id", x.record().replica},
+                                                           {"reason", base::name(broken.reason)},
+                                                           {"tokens", broken.tokens},
+                                                           {"pause_ms", pause}});
 }
 
 void RequestFlow::note_not_resumed(Exchange& x, const base::Error& told) {

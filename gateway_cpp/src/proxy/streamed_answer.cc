@@ -123,10 +123,12 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   if (x.wants_metadata()) x.delivery.tell_making();
   Shortcut shortcut(*this, x);
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  if (x.delivered) running_.add(running);
   for (;;) {
     std::optional<Written> written = shortcut.take_written();
     if (!written && x.reply.behind()) {
-      const Sent caught_up = co_await x.reply.flush();
+      const Sent caught_up = co_await catch_up(x);
       if (caught_up == Sent::kGone) {
         x.delivery.lost();
         break;
@@ -138,7 +140,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
       written = write_news(x);
     }
     if (written) {
-      if (written->sent == Sent::kBlocked) written->sent = co_await x.reply.flush();
+      if (written->sent == Sent::kBlocked) written->sent = co_await catch_up(x);
       if (written->piece == Piece::kCutOff) co_return Streamed::kOver;
       if (written->sent == Sent::kGone) break;
       note_passed_on(x);
@@ -151,6 +153,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
     }
     if (x.stop() != Stop::kNo) break;
     if (x.heartbeat.fired() && !beat(x)) break;
+    if (x.delivered && moves(x, running.word)) co_return Streamed::kBroken;
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
       if (breaks(x, base::ResumeReason::kHang, error)) co_return Streamed::kBroken;

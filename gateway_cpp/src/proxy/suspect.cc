@@ -51,7 +51,7 @@ Awaitable<base::MaybeError> RequestFlow::admit_suspect(Exchange& x) {
   if (!x.danger.fingerprint) co_return stop_error(Stop::kDraining);
   const auto standing = parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
   if (!standing) co_return standing.error();
-  x.danger.suspect = *standing == admission::Suspicion::kSuspect;
+  x.danger.suspect = *standing == admission::Suspicion::kSuspect && !x.danger.spared;
   co_return std::nullopt;
 }
 

@@ -1,0 +1,52 @@
+// An answer whose replica is lost before its client has anything of it begins once more, by the
+// rule of those that go on.
+#include <chrono>
+#include <optional>
+
+#include "proxy/exchange.h"
+#include "proxy/request_flow.h"
+
+namespace penstock::proxy {
+
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};
+
+}  // namespace
+
+// `next`: what is to be done where that rule has nothing to say.
+Next RequestFlow::begins_again(Exchange& x, Next next) {
+  const upstream::CallFailure& failure = x.attempts.call().failure();
+  const Failover& failover = x.attempts.failover();
+  const auto reason = resume_reason(failure);
+  const bool died =
+      failure.source == upstream::CallFailure::Source::kLost || engine_died_with(failure);
+  if (!died || !reason || !failover.is_left() || !limits_of_resume(x)) return next;
+  const auto resumes = static_cast<unsigned>(failover.deaths().size()) - 1;
+  const GoesOn::How how = goes_on({.reason = *reason,
+                                   .resumable = true,
+                                   .crashes = failover.crashes(),
+                                   .resumes = resumes,
+                                   .was_suspect = x.danger.suspect,
+                                   .quarantined = is_quarantined(x)})
+                              .how;
+  x.danger.spared = how == GoesOn::How::kAtOnce;
+  return how == GoesOn::How::kNot ? Next::kGiveUp : Next::kTryAnother;
+}
+
+// Where none is ready, one may be soon. What a rung may answer need not wait.
+Awaitable<void> RequestFlow::wait_to_begin_again(Exchange& x) {
+  const auto limits = limits_of_resume(x);
+  if (!limits || x.attempts.failover().deaths().empty() || x.has_ladder()) co_return;
+  x.danger.aboard.leave();
+  const auto until = parts_.clock.steady_now() + limits->resume_wait;
+  runtime::TimerWheel::Timer look(parts_.timers, x.reply.signal());
+  while (x.stop() == Stop::kNo && parts_.clock.steady_now() < until &&
+         !x.at.dispatcher->is_ready_besides(x.attempts.failover().tried())) {
+    if (x.heartbeat.fired() && !beat(x)) co_return;
+    look.arm(kLook);
+    co_await x.reply.signal().wait();
+  }
+}
+
+}  // namespace penstock::proxy
