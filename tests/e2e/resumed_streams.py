@@ -12,7 +12,7 @@ import json
 import re
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -107,13 +107,17 @@ class Seen:
         assert found, self.head
         return found[1]
 
+    def begun(self, events: int) -> bool:
+        """Whether so many have come, or no more will."""
+        return self.ended or self.raw.count(b"data: ") >= events
+
     def body(self) -> bytes:
         """All of it; fails where the connection does not say that it is whole."""
         head, _, rest = bytes(self.raw).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200"), (self.error, bytes(self.raw)[:2000])
         if b"chunked" not in head:
             return rest
-        parts = []
+        parts: list[bytes] = []
         while True:
             size, _, rest = rest.partition(b"\r\n")
             assert size, f"cut short behind {b''.join(parts)[-300:]!r}"
@@ -212,9 +216,7 @@ async def reading(
         for one in seen:
             group.create_task(read(port, one, **how))
         await until(
-            lambda: all(one.raw.count(b"data: ") >= begun or one.ended for one in seen),
-            within=60,
-            what="streams under way",
+            lambda: all(one.begun(begun) for one in seen), within=60, what="streams under way"
         )
         assert not any(one.ended for one in seen), [one.error for one in seen if one.ended]
         yield seen
@@ -256,8 +258,8 @@ def resumed_ids(system: System) -> list[str]:
 
 def is_idle(system: System) -> bool:
     """Whether nobody has anything left of any request."""
-    held = ("in_flight", "queued", "resume_bytes_held")
-    if any(metric(system, f"penstock_gateway_{name}") for name in held):
+    held = metric(system, "penstock_gateway_held_bytes", of="resumes")
+    if held or any(metric(system, f"penstock_gateway_{name}") for name in ("in_flight", "queued")):
         return False
     return all(load.running == load.waiting == load.calls == 0 for load in loads(system))
 
@@ -286,6 +288,3 @@ def busiest(system: System) -> dict[str, Any]:
         zip((r["id"] for r in replicas), (one.running for one in loads(system)), strict=True)
     )
     return max(replicas, key=lambda replica: works[replica["id"]])
-
-
-Check = Callable[[], bool]
