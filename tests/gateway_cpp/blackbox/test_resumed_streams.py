@@ -34,7 +34,7 @@ from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import Response, chat, request
 
-WAIT_MS = 500
+WAIT_MS = 2000
 SPOKEN = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 killed = failing("engine_killed")
 stopped = failing("engine_stopped", retry=True)  # no fault that a replica is held to
@@ -212,6 +212,27 @@ async def test_a_replica_that_is_lost_loses_no_stream(start: Start) -> None:
             body += part
         assert body == whole.body
     assert await system.metric("penstock_gateway_resumes_total", outcome="resumed") == 1
+
+
+async def test_the_same_replica_goes_on_once_it_is_back(start: Start) -> None:
+    whole, left = answer(6), asyncio.Event()
+
+    async def waits(call: FakeCall) -> None:
+        await left.wait()
+
+    system = await alike(start, breaking(whole, 3, waits))
+    (replica,) = system.replicas
+    async with system.client() as client:
+        await client.send(asked())
+        await client.head()
+        body = b""
+        while part := await client.chunk():
+            body += part
+            if body == whole.said(3):
+                await replica.die()
+                replica.script = saying(whole)
+                await replica.start_again()
+        assert body.replace(b": ping\n\n", b"") == whole.body
 
 
 LIES = {
