@@ -216,6 +216,7 @@ class RequestFlow {
   bool is_quarantined(const Exchange& x);
   Awaitable<base::MaybeError> resume(Exchange& x);
   void leave_broken(Exchange& x);
+  static void note_paid(Exchange& x);
   Awaitable<base::MaybeError> wait_to_go_on(Exchange& x);
   void seek_place(Exchange& x, bool looks_again);
   static bool is_another_ready(const Exchange& x);
