@@ -245,7 +245,8 @@ class Standings {
     for (const Row& row : rows) asked.insert(row.label);
     for (const DeploymentFacts& one : facts.deployments) {
       std::string text = deployment_label(one.name);
-      const bool stirs = one.queued > 0 || one.estimated_wait.count() > 0 || !one.ejections.empty();
+      const bool stirs = one.queued + one.broken + one.moving > 0 ||
+                         one.estimated_wait.count() > 0 || !one.ejections.empty();
       if (stirs || asked.contains(text)) told_.emplace_back(std::move(text), &one);
     }
   }
@@ -253,6 +254,13 @@ class Standings {
   void add_to(Exposition& page) const {
     page.family("queued", "gauge", "Requests that wait for a place.");
     for (const auto& [text, one] : told_) page.sample(text, one->queued);
+    page.family("to_go_on", "gauge",
+                "Answers that wait for a place at another replica: broken ones, and those that run "
+                "on meanwhile.");
+    for (const auto& [text, one] : told_) {
+      page.sample(text + "," + label("state", "broken"), one->broken);
+      page.sample(text + "," + label("state", "running"), one->moving);
+    }
     page.family("estimated_wait_seconds", "gauge", "How long a request that came now would wait.");
     for (const auto& [text, one] : told_) {
       page.sample(text, std::chrono::duration<double>(one->estimated_wait).count());

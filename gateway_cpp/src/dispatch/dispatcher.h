@@ -38,6 +38,8 @@ struct DeploymentStanding {
   std::uint32_t replicas = 0;
   std::uint32_t usable = 0;  // of these, ready ones that nothing speaks against
   std::uint32_t queued = 0;
+  std::uint32_t broken = 0;                     // answers that wait to go on at another replica
+  std::uint32_t moving = 0;                     // likewise, which run on where they are
   std::chrono::milliseconds estimated_wait{0};  // of a request of normal priority that came now
   routing::Ejections ejections{};
 };
@@ -206,6 +208,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   static void give(Turn& turn, Place place, Wakers& wakers);
   bool has_room_for_waiting();
   std::uint32_t queued() const;
+  std::uint32_t continuing(bool runs_on) const;
   bool ready_besides(std::span<const routing::ReplicaId> excluded) const;
   Wakers hand_out();
   void tell_if_none_is_left(Wakers& wakers);

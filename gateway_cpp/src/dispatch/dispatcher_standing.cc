@@ -32,9 +32,17 @@ DeploymentStanding Dispatcher::standing() const {
   return {.replicas = static_cast<std::uint32_t>(replicas_.replicas().size()),
           .usable = replicas_.counts().ready - doubted,
           .queued = queued(),
+          .broken = continuing(false),
+          .moving = continuing(true),
           .estimated_wait =
               waits ? wait_for({}, base::Priority::kNormal) : std::chrono::milliseconds(0),
           .ejections = replicas_.ejections()};
+}
+
+std::uint32_t Dispatcher::continuing(bool runs_on) const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(retries_, [runs_on](const Turn* turn) {
+    return turn->ask_->continues != 0 && turn->ask_->runs_on == runs_on;
+  }));
 }
 
 // While there is a queue, as many calls run as may: they are the places.

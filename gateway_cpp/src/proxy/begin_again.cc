@@ -1,5 +1,5 @@
-// An answer whose replica is lost before its client has anything of it begins once more, by the rule
-// of those that go on.
+// An answer whose replica is lost before its client has anything of it begins once more, by the
+// rule of those that go on.
 #include <chrono>
 #include <optional>
 

@@ -1,5 +1,5 @@
-// From a replica that is stuck or leaves an answer goes on elsewhere as soon as another has room for
-// it; until then it runs on where it is.
+// From a replica that is stuck or leaves an answer goes on elsewhere as soon as another has room
+// for it; until then it runs on where it is.
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +31,8 @@ bool RequestFlow::moves(Exchange& x, routing::Word word) {
     return false;
   }
   if (x.attempts.call().has_bytes() || x.attempts.call().ended()) return false;
+  const bool runs_on = word == routing::Word::kHandOver;
+  if (x.at.has() == Has::kTurn && x.at.wanted.runs_on != runs_on) x.at.leave_unused();
   if (x.at.has() == Has::kNothing && !asks_to_move(x, word)) return false;
   if (!x.at.was_given_place() || !x.at.take_place()) return false;
   if (may_move(x, word) && breaks(x, reason_of(word), why_it_moves(word))) return true;
@@ -56,6 +58,25 @@ bool RequestFlow::asks_to_move(Exchange& x, routing::Word word) {
   x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
                          [&x] { return x.make_waker(); });
   x.at.queued();
+  return true;
+}
+
+// While its client takes nothing, it waits for no place that others can use.
+Awaitable<Sent> RequestFlow::catch_up(Exchange& x) {
+  if (x.at.has() == Has::kTurn) x.at.leave_unused();
+  return x.reply.flush();
+}
+
+// Its client has nothing of an answer yet, and another replica may begin one: true, the attempt is
+// over. Where there is no other it may still get on.
+bool RequestFlow::leaves_stuck(Exchange& x, const Running& running) {
+  if (running.word != routing::Word::kStuck || !x.attempts.failover().is_left()) return false;
+  const bool may_leave = limits_of_resume(x) && is_another_ready(x) &&
+                         x.at.dispatcher->another_is_usable({x.attempts.now().target().id});
+  if (!may_leave) return false;
+  x.attempts.call().pay_seen();
+  note_paid(x);
+  x.attempts.close(why_it_moves(running.word));
   return true;
 }
 

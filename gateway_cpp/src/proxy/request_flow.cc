@@ -109,7 +109,7 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
     send(x);
     over = co_await first_news(x);
     if (over) co_return over;
-    if (!x.attempts.is_under_way()) continue;  // it was called back
+    if (!x.attempts.is_under_way()) continue;  // it was called back, or left
     if (!x.attempts.call().failed()) {
       if (x.program) x.program->was_scheduled();
       co_return std::nullopt;
@@ -220,11 +220,13 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.
 // What a canary says before its first event is no answer yet: another may still give one.
 Awaitable<base::MaybeError> RequestFlow::first_news(Exchange& x) {
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  running_.add(running);
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const bool has_news =
         x.at.way == Way::kCanary ? x.attempts.now().has_event() : x.attempts.now().has_news();
-    if (has_news) co_return std::nullopt;
+    if (has_news || leaves_stuck(x, running)) co_return std::nullopt;
     if (x.opening.look_again) {
       auto no = co_await recall(x);
       if (no || !x.attempts.is_under_way()) co_return no;

@@ -235,6 +235,8 @@ class RequestFlow {
   bool may_move(Exchange& x, routing::Word word);
   bool asks_to_move(Exchange& x, routing::Word word);
   Awaitable<void> note_stuck(Exchange& x);
+  static Awaitable<Sent> catch_up(Exchange& x);
+  bool leaves_stuck(Exchange& x, const Running& running);
 
   // What failures mean for the replica, the request and the client: verdicts.cc
   Awaitable<Next> note_failure(Exchange& x);

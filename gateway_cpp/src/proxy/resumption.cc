@@ -127,6 +127,7 @@ Awaitable<base::MaybeError> RequestFlow::resume(Exchange& x) {
     send(x);
     over = co_await first_of_rest(x);
     if (over) break;
+    if (!x.attempts.is_under_way()) continue;  // it was left
     const upstream::Call& call = x.attempts.call();
     if (!call.failed() || call.has_bytes()) {
       note_resumed(x);
@@ -182,8 +183,8 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_go_on(Exchange& x) {
     const bool is_there = is_another_ready(x);
     const auto now = parts_.clock.steady_now();
     none_since = is_there ? std::nullopt : std::optional(none_since.value_or(now));
-    const bool in_vain = is_there ? x.queue_deadline.fired()
-                                  : now - *none_since >= limits->resume_wait;
+    const bool in_vain =
+        is_there ? x.queue_deadline.fired() : now - *none_since >= limits->resume_wait;
     if (in_vain || (x.deadline.fired() && is_silent(x))) co_return nobody_goes_on(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     again.arm(kPlacePoll);
@@ -231,6 +232,8 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
   const Resumption& broken = *x.record().resumption;
   const auto own = x.at.route.deployment->limits.first_event_deadline;
   arm_unless_none(x.deadline, own.count() > 0 ? own : parts_.config.first_event_deadline);
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  running_.add(running);
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const Attempt& attempt = x.attempts.now();
@@ -239,7 +242,7 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
       blame(x, routing::Failure::kBadAnswer, "it went on with another answer");
       co_return broken.cause;
     }
-    if (attempt.has_event()) co_return std::nullopt;
+    if (attempt.has_event() || leaves_stuck(x, running)) co_return std::nullopt;
     if (x.deadline.fired()) co_return deadline_error(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
@@ -278,13 +281,12 @@ void RequestFlow::note_resumed(Exchange& x) {
   const auto metrics = parts_.metrics.deployment(x.record().deployment);
   metrics->resumed(broken.reason, ResumeOutcome::kResumed);
   metrics->pause.observe(pause);
-  parts_.log.info("an answer goes on at another replica",
-                  {{"request_id", x.ask.request_id},
-                   {"from", broken.from},
-                   {"replica_id", x.record().replica},
-                   {"reason", base::name(broken.reason)},
-                   {"tokens", broken.tokens},
-                   {"pause_ms", pause}});
+  parts_.log.info("an answer goes on at another replica", {{"request_id", x.ask.request_id},
+                                                           {"from", broken.from},
+                                                           {"replica_id", x.record().replica},
+                                                           {"reason", base::name(broken.reason)},
+                                                           {"tokens", broken.tokens},
+                                                           {"pause_ms", pause}});
 }
 
 void RequestFlow::note_not_resumed(Exchange& x, const base::Error& told) {

@@ -25,11 +25,11 @@ struct Resumption {
   // ---- of the last time
   base::ResumeReason reason = base::ResumeReason::kLost;
   GoesOn goes_on;
-  base::Error cause;      // that its client is told where nobody goes on with it
+  base::Error cause;  // that its client is told where nobody goes on with it
   base::SteadyTime since;
-  uint64_t tokens = 0;    // that its client has
-  bool pauses = false;    // nothing of the rest has come yet
-  bool anew = false;      // its client has nothing of it: it begins once more
+  uint64_t tokens = 0;  // that its client has
+  bool pauses = false;  // nothing of the rest has come yet
+  bool anew = false;    // its client has nothing of it: it begins once more
 };
 
 }  // namespace penstock::proxy

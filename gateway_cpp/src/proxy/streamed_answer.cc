@@ -128,7 +128,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
   for (;;) {
     std::optional<Written> written = shortcut.take_written();
     if (!written && x.reply.behind()) {
-      const Sent caught_up = co_await x.reply.flush();
+      const Sent caught_up = co_await catch_up(x);
       if (caught_up == Sent::kGone) {
         x.delivery.lost();
         break;
@@ -140,7 +140,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
       written = write_news(x);
     }
     if (written) {
-      if (written->sent == Sent::kBlocked) written->sent = co_await x.reply.flush();
+      if (written->sent == Sent::kBlocked) written->sent = co_await catch_up(x);
       if (written->piece == Piece::kCutOff) co_return Streamed::kOver;
       if (written->sent == Sent::kGone) break;
       note_passed_on(x);

@@ -30,7 +30,7 @@ class DyingFleet {
   struct Shape {
     std::vector<std::string> configs;  // of each replica
     std::uint32_t places = 250;        // of each
-    std::uint64_t kv_tokens = 200'000;
+    std::uint64_t kv_tokens = 130'000;
     milliseconds between{12};  // newcomers
     std::uint64_t seed = 1;
   };
@@ -72,7 +72,8 @@ class DyingFleet {
     for (const Engine& engine : engines_) all += engine.running.size() + engine.waiting.size();
     return all;
   }
-  std::size_t broken() const { return broken_.size(); }  // that wait to go on
+  std::size_t broken() const { return broken_.size(); }       // that wait to go on
+  std::size_t most_waiting() const { return most_waiting_; }  // in one engine
   int preempted() const { return preempted_; }
   int overtaken() const { return overtaken_; }  // newcomers that had a place those could have had
   int refused() const { return refused_; }
@@ -91,6 +92,7 @@ class DyingFleet {
     Place place;
     std::uint32_t prompt = 0, made = 0, length = 0;
     std::uint32_t config = 0;
+    std::size_t from = 0;  // where it broke
     base::SteadyTime broke{};
     bool was_refused = false;
   };
@@ -161,9 +163,10 @@ class DyingFleet {
     if (!is_new) return;
     // Its place is not known yet: taken and looked at at once, in its own time.
     stream.place = stream.turn.take();
+    const std::size_t to = number_of(*stream.place.replica());
     const std::uint32_t config = stream.place.config();
-    overtaken_ += std::ranges::any_of(broken_, [config](const Stream* one) {
-      return one->config == config && !one->turn.has_place();
+    overtaken_ += std::ranges::any_of(broken_, [=](const Stream* one) {
+      return one->config == config && one->from != to && !one->turn.has_place();
     });
   }
   void begin(Stream& stream) {
@@ -184,6 +187,7 @@ class DyingFleet {
     stream.place.cut_short();
     stream.place.release();
     stream.broke = clock_.steady_now();
+    stream.from = i;
     stream.ask.continues = stream.config;
     stream.ask.delivered = stream.made;
     broken_.insert(&stream);
@@ -206,6 +210,7 @@ class DyingFleet {
     }
     for (Stream* stream : engine.running) stream->made += 2;
     std::erase_if(engine.running, [this](Stream* stream) { return has_ended(*stream); });
+    most_waiting_ = std::max(most_waiting_, engine.waiting.size());
     while (engine.kv() > shape_.kv_tokens) {
       ++preempted_;
       engine.waiting.insert(engine.waiting.begin(), engine.running.back());
@@ -247,6 +252,7 @@ class DyingFleet {
   int preempted_ = 0, overtaken_ = 0, refused_ = 0, went_on_ = 0;
   double let_in_ = 0, again_ = 0;
   milliseconds longest_pause_{0};
+  std::size_t most_waiting_ = 0;
 };
 
 }  // namespace penstock::dispatch
