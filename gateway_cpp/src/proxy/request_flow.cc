@@ -226,7 +226,10 @@ Awaitable<base::MaybeError> RequestFlow::first_news(Exchange& x) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const bool has_news =
         x.at.way == Way::kCanary ? x.attempts.now().has_event() : x.attempts.now().has_news();
-    if (has_news || leaves_stuck(x, running)) co_return std::nullopt;
+    if (has_news) co_return std::nullopt;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) co_return std::nullopt;
+    }
     if (x.opening.look_again) {
       auto no = co_await recall(x);
       if (no || !x.attempts.is_under_way()) co_return no;

@@ -236,7 +236,7 @@ class RequestFlow {
   bool asks_to_move(Exchange& x, routing::Word word);
   Awaitable<void> note_stuck(Exchange& x);
   static Awaitable<Sent> catch_up(Exchange& x);
-  bool leaves_stuck(Exchange& x, const Running& running);
+  Awaitable<bool> leaves_stuck(Exchange& x);
 
   // What failures mean for the replica, the request and the client: verdicts.cc
   Awaitable<Next> note_failure(Exchange& x);

@@ -242,7 +242,10 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
       blame(x, routing::Failure::kBadAnswer, "it went on with another answer");
       co_return broken.cause;
     }
-    if (attempt.has_event() || leaves_stuck(x, running)) co_return std::nullopt;
+    if (attempt.has_event()) co_return std::nullopt;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) co_return std::nullopt;
+    }
     if (x.deadline.fired()) co_return deadline_error(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
