@@ -67,6 +67,7 @@ class DeploymentMetrics {
   std::uint64_t resumes(ResumeReason reason, ResumeOutcome outcome) const {
     return resumes_[at(reason, outcome)].value();
   }
+  std::uint64_t resumes(ResumeOutcome outcome) const;  // whatever the reason
   // A wait that was estimated is over. Short ones say nothing of the estimate.
   void note_estimate(std::chrono::nanoseconds estimated, std::chrono::nanoseconds real);
 

@@ -73,6 +73,24 @@ void add_degraded(Exposition& page, const Rows& rows) {
   }
 }
 
+// Those that happened.
+void add_resumes(Exposition& page, const Rows& rows) {
+  page.family("resumes_total", "counter",
+              "Answers that broke or were handed over, by reason and what came of it.");
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < kResumeReasons * kResumeOutcomes; ++i) {
+      const auto reason = static_cast<ResumeReason>(i / kResumeOutcomes);
+      const auto outcome = static_cast<ResumeOutcome>(i % kResumeOutcomes);
+      std::uint64_t sum = 0;
+      for (const auto& part : *row.parts) sum += part->resumes(reason, outcome);
+      if (sum == 0) continue;
+      page.sample(row.label + "," + label("reason", name(reason)) + "," +
+                      label("outcome", name(outcome)),
+                  sum);
+    }
+  }
+}
+
 struct CounterColumn {
   std::string_view name;
   std::string_view help;
@@ -114,6 +132,9 @@ constexpr std::array kHistograms = {
     HistogramColumn{"stream_silence_seconds",
                     "Of whole streams: longest time between two writes, to 50 ms.",
                     &DeploymentMetrics::silence},
+    HistogramColumn{"resume_pause_seconds",
+                    "Of answers that went on at another replica: broken to their next event.",
+                    &DeploymentMetrics::pause},
     HistogramColumn{"generation_seconds", "Of whole streams: first byte to last.",
                     &DeploymentMetrics::generation},
     HistogramColumn{"program_seconds",
@@ -387,6 +408,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_requests(page, rows);
   add_drops(page, rows);
   add_degraded(page, rows);
+  add_resumes(page, rows);
   add_counters(page, rows);
   add_histograms(page, rows);
   Standings(facts, rows).add_to(page);

@@ -64,12 +64,13 @@ void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
 void RequestFlow::note_success(Exchange& x) {
   RequestRecord& record = x.record();
   record.outcome = base::Outcome::kSucceeded;
+  x.danger.guilty = false;  // whatever its engines died of
   x.attempts.now().answered();
   x.note_tokens(x.attempts.call().seen());
   if (!x.attempts.call().finished()) return;
   const upstream::Finished& outcome = x.attempts.call().outcome();
   const upstream::Usage usage = outcome.usage.value_or(upstream::Usage());
-  if (outcome.prefill_us > 0 && !x.record().resumption) {
+  if (outcome.prefill_us > 0 && x.resumes() == 0) {
     record.engine_ttft = std::chrono::microseconds(outcome.queue_us + outcome.prefill_us);
   }
   const dispatch::Cost cost{

@@ -31,7 +31,9 @@ Next RequestFlow::begins_again(Exchange& x, Next next) {
                                    .quarantined = is_quarantined(x)})
                               .how;
   x.danger.spared = how == GoesOn::How::kAtOnce;
-  return how == GoesOn::How::kNot ? Next::kGiveUp : Next::kTryAnother;
+  if (how == GoesOn::How::kNot) return Next::kGiveUp;
+  note_paid(x);
+  return Next::kTryAnother;
 }
 
 // Where none is ready, one may be soon. What a rung may answer need not wait.

@@ -69,12 +69,17 @@ Awaitable<Sent> RequestFlow::catch_up(Exchange& x) {
 
 // Its client has nothing of an answer yet, and another replica may begin one: true, the attempt is
 // over. Where there is no other it may still get on.
-bool RequestFlow::leaves_stuck(Exchange& x, const Running& running) {
-  if (running.word != routing::Word::kStuck || !x.attempts.failover().is_left()) return false;
-  const bool may_leave = limits_of_resume(x) && is_another_ready(x) &&
+Awaitable<bool> RequestFlow::leaves_stuck(Exchange& x) {
+  const bool may_leave = x.attempts.failover().is_left() && limits_of_resume(x) &&
+                         is_another_ready(x) &&
                          x.at.dispatcher->another_is_usable({x.attempts.now().target().id});
-  if (may_leave) x.attempts.close(why_it_moves(running.word));
-  return may_leave;
+  if (!may_leave) co_return false;
+  co_await note_stuck(x);
+  x.danger.spared = !x.danger.suspect;
+  x.attempts.call().pay_seen();
+  note_paid(x);
+  x.attempts.close(why_it_moves(routing::Word::kStuck));
+  co_return true;
 }
 
 // As a replica that was lost: a request under which two of them went may be why.

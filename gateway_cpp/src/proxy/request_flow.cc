@@ -141,6 +141,7 @@ void RequestFlow::send(Exchange& x) {
   note_waited(x, now);
   if (x.sent == base::SteadyTime{}) x.sent = now;
   Resumption* const rest = x.pauses() ? x.record().resumption.get() : nullptr;
+  if (rest) ++rest->attempts;
   if (x.shadow && !(rest && !rest->anew)) x.shadow->answer.begin_again();
   if (!x.settlement.is_open()) note_opening(x, now);
   if (x.canary && !rest && (x.is_at_home() || !x.canary->candidate)) note_revision(x);
@@ -162,11 +163,9 @@ void RequestFlow::send(Exchange& x) {
 // What its calls before have cost is paid for.
 upstream::Held RequestFlow::held_for(Exchange& x) {
   upstream::Held held{.place = x.at.give_place(), .payer = x.at.account, .seen = {}};
-  Resumption* const rest = x.record().resumption.get();
-  if (rest == nullptr) return held;
-  ++rest->attempts;
-  held.paid = rest->paid;
-  if (!rest->anew) held.seen = rest->paid;
+  const Resumption* const before = x.record().resumption.get();
+  if (before != nullptr) held.paid = before->paid;
+  if (x.pauses() && !before->anew) held.seen = before->paid;
   return held;
 }
 
@@ -227,7 +226,10 @@ Awaitable<base::MaybeError> RequestFlow::first_news(Exchange& x) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const bool has_news =
         x.at.way == Way::kCanary ? x.attempts.now().has_event() : x.attempts.now().has_news();
-    if (has_news || leaves_stuck(x, running)) co_return std::nullopt;
+    if (has_news) co_return std::nullopt;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) co_return std::nullopt;
+    }
     if (x.opening.look_again) {
       auto no = co_await recall(x);
       if (no || !x.attempts.is_under_way()) co_return no;

@@ -216,6 +216,7 @@ class RequestFlow {
   bool is_quarantined(const Exchange& x);
   Awaitable<base::MaybeError> resume(Exchange& x);
   void leave_broken(Exchange& x);
+  static void note_paid(Exchange& x);
   Awaitable<base::MaybeError> wait_to_go_on(Exchange& x);
   void seek_place(Exchange& x, bool looks_again);
   static bool is_another_ready(const Exchange& x);
@@ -235,7 +236,7 @@ class RequestFlow {
   bool asks_to_move(Exchange& x, routing::Word word);
   Awaitable<void> note_stuck(Exchange& x);
   static Awaitable<Sent> catch_up(Exchange& x);
-  bool leaves_stuck(Exchange& x, const Running& running);
+  Awaitable<bool> leaves_stuck(Exchange& x);
 
   // What failures mean for the replica, the request and the client: verdicts.cc
   Awaitable<Next> note_failure(Exchange& x);

@@ -145,8 +145,9 @@ void RequestFlow::leave_broken(Exchange& x) {
   upstream::Call& call = x.attempts.call();
   if (!call.ended()) call.pay_seen();
   if (!call.ended()) x.note_delivered(call.pending_groups());  // that made no event yet
+  if (broken.anew && x.delivered) x.delivered->begin_again();
   x.note_tokens(call.seen());
-  broken.paid = more_of(broken.paid, call.seen());
+  note_paid(x);
   if (!broken.from.empty()) broken.from += ", ";
   broken.from += x.attempts.now().target().id;
   ++broken.count;
@@ -158,6 +159,13 @@ void RequestFlow::leave_broken(Exchange& x) {
   x.at.wanted.delivered = static_cast<uint32_t>(broken.tokens);
   x.danger.aboard.leave();
   x.danger.suspect = broken.goes_on.how == How::kApart;
+}
+
+// What its calls so far have cost is not paid for once more.
+void RequestFlow::note_paid(Exchange& x) {
+  std::unique_ptr<Resumption>& resumption = x.record().resumption;
+  if (!resumption) resumption = std::make_unique<Resumption>();
+  resumption->paid = more_of(resumption->paid, x.attempts.call().seen());
 }
 
 // While no equal replica is ready, it waits for one for so long as its deployment says; for room at
@@ -234,7 +242,10 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
       blame(x, routing::Failure::kBadAnswer, "it went on with another answer");
       co_return broken.cause;
     }
-    if (attempt.has_event() || leaves_stuck(x, running)) co_return std::nullopt;
+    if (attempt.has_event()) co_return std::nullopt;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) co_return std::nullopt;
+    }
     if (x.deadline.fired()) co_return deadline_error(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
@@ -263,9 +274,11 @@ Awaitable<base::MaybeError> RequestFlow::refused_rest(Exchange& x) {
 void RequestFlow::note_resumed(Exchange& x) {
   Resumption& broken = *x.record().resumption;
   broken.pauses = false;
+  ++broken.resumed;
   const auto pause = x.settlement.enter(base::Phase::kStream) - broken.since;
   x.attempts.now().answers();
   arm_unless_none(x.deadline, parts_.config.silence);
+  note_silence(x);
   x.delivery.note_heard(parts_.timers.now());
   keep_delivered(x);
   const auto metrics = parts_.metrics.deployment(x.record().deployment);

@@ -13,7 +13,8 @@
 namespace penstock::proxy {
 
 struct Resumption {
-  unsigned count = 0;       // how often it went on, or was to
+  unsigned count = 0;       // how often it was to go on
+  unsigned resumed = 0;     // and did
   unsigned attempts = 0;    // calls for that
   std::string from;         // the replicas where it was until then, in their order: "r1, r2"
   bool was_broken = false;  // and not only handed over

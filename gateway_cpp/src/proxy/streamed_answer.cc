@@ -156,7 +156,9 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
     if (x.delivered && moves(x, running.word)) co_return Streamed::kBroken;
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
-      if (breaks(x, base::ResumeReason::kHang, error)) co_return Streamed::kBroken;
+      if (!call.has_bytes() && breaks(x, base::ResumeReason::kHang, error)) {
+        co_return Streamed::kBroken;
+      }
       co_await fail(x, error);
       co_return Streamed::kOver;
     }

@@ -94,7 +94,10 @@ Awaitable<base::MaybeError> RequestFlow::collect(Exchange& x, HeldAnswer& answer
       x.delivery.note_heard(parts_.timers.now());
       continue;
     }
-    if (call.ended() || leaves_stuck(x, running)) break;
+    if (call.ended()) break;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) break;
+    }
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     if (x.deadline.fired() && is_silent(x)) co_return deadline_error(x);
     co_await x.reply.signal().wait();

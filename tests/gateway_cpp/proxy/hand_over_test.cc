@@ -89,6 +89,18 @@ TEST_F(HandOverTest, OneThatBeginsMeanwhileGoesAsItBegins) {
   EXPECT_EQ(upstream_.calls.size(), 2U);
 }
 
+TEST_F(HandOverTest, WhatItsReplicaMadeBeyondItNobodyPaysFor) {
+  ask_and_hear();
+  call(0).keeps_cancelled = true;
+  drain();
+  say(1, event("b"));
+  end(1, 41);
+  call(0).acknowledge(7, 60);
+  EXPECT_EQ(used().prompt_tokens, 7U);
+  EXPECT_EQ(used().completion_tokens, 41U);
+  EXPECT_TRUE(suspects_.empty());
+}
+
 TEST_F(HandOverTest, WithoutAnEqualItStaysToItsEnd) {
   ask_and_hear();
   for (const size_t i : {1, 2}) report(i, "other");
