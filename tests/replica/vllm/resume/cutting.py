@@ -139,3 +139,31 @@ _SAID: dict[str, Callable[[Any, Any, list[Any]], None]] = {
     "delta": _delta,
     "other": _other,
 }
+
+
+def checked(whole: Stream, count: int, rest: Stream) -> bool:
+    """Fails unless a client that had so many chunks has the whole answer in the end; whether it has
+    it byte for byte, or in other pieces, as vLLM puts together what it takes late."""
+    got = whole.with_rest(count, rest)
+    assert contents(got) == contents(whole), f"cut after {count}"
+    assert _figures(rest.finished) == _figures(whole.finished)
+    assert rest.head.resumable == whole.head.resumable
+    assert _figures_of_head(rest.head) == _figures_of_head(whole.head)
+    assert _ids(got) == _ids(whole)
+    return got.body == whole.body
+
+
+def _figures(end: Finished) -> Any:
+    return (end.prompt_tokens, end.completion_tokens, end.cached_tokens, end.finish_reasons)
+
+
+def _figures_of_head(head: Head) -> Any:
+    return (head.status, head.content_type, head.prompt_tokens, head.cached_tokens, head.created)
+
+
+def _ids(stream: Stream) -> dict[int, list[int]]:
+    ids: defaultdict[int, list[int]] = defaultdict(list)
+    for chunk in stream.chunks:
+        for group in chunk.groups:
+            ids[group.choice] += group.token_ids
+    return ids

@@ -37,7 +37,8 @@ def _chat(question: str = "What is a gateway?", **fields: Any) -> tuple[str, dic
 
 def _completion(prompt: Any = "Count from 1.", **fields: Any) -> tuple[str, dict[str, Any]]:
     usage = {"stream_options": {"include_usage": True}}
-    return COMPLETIONS, {"prompt": prompt, "temperature": 0, "max_tokens": 24} | usage | fields
+    told = {"prompt": prompt, "temperature": 0, "max_tokens": 24, "ignore_eos": True}
+    return COMPLETIONS, told | usage | fields
 
 
 def _response(question: str, **fields: Any) -> tuple[str, dict[str, Any]]:
@@ -88,9 +89,6 @@ KINDS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "prompts with logprobs": _completion(["Count from 1.", "Hello"], logprobs=1),
     "response": _response("What is a gateway?"),
     "response tool": _response(_ASKED, tools=[_FLAT_TOOL], tool_choice="required"),
-    "response logprobs": _response(
-        "Hello", top_logprobs=2, include=["message.output_text.logprobs"]
-    ),
     "response schema": _response(
         "Who?",
         text={"format": {"type": "json_schema", "name": "p", "schema": _PERSON, "strict": True}},
