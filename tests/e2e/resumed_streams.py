@@ -17,6 +17,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import grpc
+
 from penstock.control.replica_tokens import callers_token
 from penstock.v1 import inference_pb2
 from tests.e2e.loads import metric
@@ -261,7 +263,10 @@ def is_idle(system: System) -> bool:
     held = metric(system, "penstock_gateway_held_bytes", of="resumes")
     if held or any(metric(system, f"penstock_gateway_{name}") for name in ("in_flight", "queued")):
         return False
-    return all(load.running == load.waiting == load.calls == 0 for load in loads(system))
+    try:
+        return all(load.running == load.waiting == load.calls == 0 for load in loads(system))
+    except grpc.RpcError:  # the head has yet to hear that one is gone
+        return False
 
 
 def loads(system: System) -> list[inference_pb2.Load]:
