@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -16,7 +16,7 @@ from penstock.v1 import inference_pb2 as v1
 from penstock.v1 import routes_pb2 as routes
 from tests.clients.sdk.lazily import anthropic
 from tests.fakes.fake_control import deployment
-from tests.fakes.fake_replica import FakeCall, Script, hello
+from tests.fakes.fake_replica import FakeCall, Script, hang, hello
 from tests.fakes.resumable import (
     CREATED,
     PROMPT_TOKENS,
@@ -36,6 +36,7 @@ from tests.gateway_cpp.blackbox.raw_http import Response, chat, request
 
 WAIT_MS = 2000
 SPOKEN = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
+PING = b": ping\n\n"
 killed = failing("engine_killed")
 stopped = failing("engine_stopped", retry=True)  # no fault that a replica is held to
 every_dialect = pytest.mark.parametrize("dialect", SPOKEN)
@@ -81,6 +82,10 @@ class Breaks:
         self._end = end
         self.now = asyncio.Event()
 
+    async def off(self) -> None:
+        """It has."""
+        self.now.set()
+
     async def __call__(self, call: FakeCall) -> None:
         await self.now.wait()
         self.now.clear()
@@ -88,9 +93,12 @@ class Breaks:
 
 
 async def broken(
-    system: System, breaks: Breaks, *has: bytes, data: bytes | None = None
+    system: System,
+    breaks: Callable[[], Awaitable[object]],
+    *has: bytes,
+    data: bytes | None = None,
 ) -> Response:
-    """An answer that breaks each time that its client has so much of it, and what comes then."""
+    """An answer that `breaks` each time that its client has so much of it, and what comes then."""
     async with system.client() as client:
         await client.send(data or asked())
         status, headers = await client.head()
@@ -98,7 +106,7 @@ async def broken(
         while part := await client.chunk():
             body += part
             if body in has:
-                breaks.now.set()
+                await breaks()
         return Response(status, headers, body, part is None)
 
 
@@ -140,7 +148,7 @@ async def test_wherever_a_stream_breaks_its_client_gets_the_rest_and_no_more(
         for replica in system.replicas:
             replica.script = once(breaking(whole, events, breaks), saying(whole))
             replica.calls.clear()
-        seen = await broken(system, breaks, whole.said(events), data=asked(spoken))
+        seen = await broken(system, breaks.off, whole.said(events), data=asked(spoken))
         assert seen.body == whole.body, events
         assert not seen.cut_off
         (resume,) = resumes_of(system)
@@ -160,7 +168,7 @@ async def test_two_breaks_are_one_answer_and_the_third_is_told(start: Start) -> 
         await breaking(whole, call.request.resume.events + 3, breaks)(call)
 
     system = await alike(start, dies_later, dies_later, dies_later, dies_later)
-    seen = await broken(system, breaks, *(whole.said(events) for events in (3, 6, 9)))
+    seen = await broken(system, breaks.off, *(whole.said(events) for events in (3, 6, 9)))
     assert seen.body.startswith(whole.said(9))
     is_told(seen)
     assert [resume.events for resume in resumes_of(system)] == [3, 6]
@@ -173,7 +181,7 @@ async def test_the_payer_pays_prompt_and_tokens_once(start: Start) -> None:
     system = await alike(start, *scripts)
     told = {name: await system.metric(f"penstock_gateway_{name}_tokens_total") for name in COSTS}
     data = asked(headers="x-penstock-metadata: include\r\n")
-    seen = await broken(system, breaks, whole.said(2), whole.said(4), data=data)
+    seen = await broken(system, breaks.off, whole.said(2), whole.said(4), data=data)
     more = {name: await system.metric(f"penstock_gateway_{name}_tokens_total") for name in COSTS}
     cost = {name: more[name] - told[name] for name in COSTS}
     assert cost == {"prompt": PROMPT_TOKENS, "completion": whole.tokens}
@@ -194,45 +202,25 @@ def metadata(body: bytes) -> dict[str, Any]:
 
 
 async def test_a_replica_that_is_lost_loses_no_stream(start: Start) -> None:
-    whole, dies = answer(6), asyncio.Event()
-
-    async def waits(call: FakeCall) -> None:
-        await dies.wait()
-        await asyncio.sleep(20)
-
-    system = await alike(start, breaking(whole, 3, waits), saying(whole))
-    async with system.client() as client:
-        await client.send(asked())
-        await client.head()
-        first = await client.chunk()
-        assert first == whole.steps[0].body
-        await system.replicas[0].die()
-        body = first
-        while part := await client.chunk():
-            body += part
-        assert body == whole.body
+    whole = answer(6)
+    system = await alike(start, breaking(whole, 3, hang), saying(whole))
+    seen = await broken(system, system.replicas[0].die, whole.said(3))
+    assert seen.body == whole.body
     assert await system.metric("penstock_gateway_resumes_total", outcome="resumed") == 1
 
 
 async def test_the_same_replica_goes_on_once_it_is_back(start: Start) -> None:
-    whole, left = answer(6), asyncio.Event()
-
-    async def waits(call: FakeCall) -> None:
-        await left.wait()
-
-    system = await alike(start, breaking(whole, 3, waits))
+    whole = answer(6)
+    system = await alike(start, breaking(whole, 3, hang))
     (replica,) = system.replicas
-    async with system.client() as client:
-        await client.send(asked())
-        await client.head()
-        body = b""
-        while part := await client.chunk():
-            body += part
-            if body == whole.said(3):
-                await replica.die()
-                replica.script = saying(whole)
-                await replica.start_again()
-        assert body.replace(b": ping\n\n", b"") == whole.body
+
+    async def restarts() -> None:
+        await replica.die()
+        replica.script = saying(whole)
+        await replica.start_again()
+
+    seen = await broken(system, restarts, whole.said(3))
+    assert seen.body.replace(PING, b"") == whole.body
 
 
 LIES = {
@@ -247,7 +235,7 @@ LIES = {
 async def test_who_goes_on_with_another_answer_is_not_believed(start: Start, name: str) -> None:
     whole, breaks = answer(6), Breaks()
     system = await alike(start, breaking(whole, 3, breaks), saying(whole, LIES[name]))
-    seen = await broken(system, breaks, whole.said(3))
+    seen = await broken(system, breaks.off, whole.said(3))
     assert seen.body.startswith(b"".join(step.body for step in whole.steps[:3]))
     assert whole.steps[3].body not in seen.body
     is_told(seen)
@@ -258,7 +246,7 @@ async def test_a_wrong_usage_never_pays_a_tenant_back(start: Start) -> None:
     lie = Lie(usage=common.Usage(prompt_tokens=1, completion_tokens=1))
     system = await alike(start, breaking(whole, 4, breaks), saying(whole, lie))
     before = await system.metric("penstock_gateway_completion_tokens_total")
-    seen = await broken(system, breaks, whole.said(4))
+    seen = await broken(system, breaks.off, whole.said(4))
     assert seen.body == whole.body
     assert await system.metric("penstock_gateway_completion_tokens_total") - before >= 4
 
@@ -266,13 +254,13 @@ async def test_a_wrong_usage_never_pays_a_tenant_back(start: Start) -> None:
 async def test_one_that_cannot_leaves_it_to_a_third(start: Start) -> None:
     whole, breaks = answer(6), Breaks()
     system = await alike(start, breaking(whole, 3, breaks), resume_unsupported, saying(whole))
-    assert (await broken(system, breaks, whole.said(3))).body == whole.body
+    assert (await broken(system, breaks.off, whole.said(3))).body == whole.body
 
 
 async def test_a_resume_that_fits_nothing_is_told_by_what_broke_the_answer(start: Start) -> None:
     whole, breaks = answer(6), Breaks()
     system = await alike(start, breaking(whole, 3, breaks), bad_resume)
-    is_told(await broken(system, breaks, whole.said(3)))
+    is_told(await broken(system, breaks.off, whole.said(3)))
 
 
 OTHERS = {
@@ -284,17 +272,18 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 async def test_no_other_replica_is_gone_on_at(start: Start, name: str) -> None:
-    whole, breaks = answer(6), Breaks()
-    scripts = (breaking(whole, 3, breaks), saying(whole))
+    whole = answer(6)
+    scripts = (breaking(whole, 3, hang), saying(whole))
     system = await alike(start, *scripts, loads=[equal_load(), OTHERS[name]])
-    is_told(await broken(system, breaks, whole.said(3)))
+    seen = await broken(system, system.replicas[0].die, whole.said(3))
+    is_told(seen, "upstream_error")
     assert resumes_of(system) == []
 
 
 async def test_what_nobody_asked_to_go_on_is_told_at_once(start: Start) -> None:
     whole, breaks = answer(6), Breaks()
     system = await alike(start, breaking(whole, 3, breaks), saying(whole), resume=False)
-    is_told(await broken(system, breaks, whole.said(3)))
+    is_told(await broken(system, breaks.off, whole.said(3)))
     (call,) = system.replicas[0].calls
     assert not call.request.token_groups
     assert resumes_of(system) == []
@@ -304,7 +293,7 @@ async def test_no_room_for_tokens_means_no_promise(start: Start) -> None:
     whole, breaks = answer(6), Breaks()
     flags = ("--resume-budget-bytes", "0")
     system = await alike(start, breaking(whole, 3, breaks), saying(whole), flags=flags)
-    is_told(await broken(system, breaks, whole.said(3)))
+    is_told(await broken(system, breaks.off, whole.said(3)))
 
 
 async def test_a_pause_is_filled_with_comments(start: Start) -> None:
@@ -324,9 +313,9 @@ async def test_a_pause_is_filled_with_comments(start: Start) -> None:
             body += part
             if body == whole.said(3):
                 breaks.now.set()
-            if body.startswith(whole.said(3) + b": ping\n\n"):
+            if body.startswith(whole.said(3) + PING):
                 goes_on.set()
-    assert body.replace(b": ping\n\n", b"") == whole.body
+    assert body.replace(PING, b"") == whole.body
 
 
 def _read(spoken: Spoken, url: str, event: Callable[[], object]) -> list[Any]:
