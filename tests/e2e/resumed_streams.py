@@ -7,14 +7,13 @@ goes. A stream is the same if all its bytes are, apart from comments, its id and
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import re
 import socket
-import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import grpc
@@ -92,7 +91,6 @@ class Seen:
 
     ask: Ask
     raw: bytearray = field(default_factory=bytearray)
-    arrivals: list[tuple[float, int]] = field(default_factory=list)  # when, and bytes by then
     ended: bool = False
     left: bool = False
     error: str = ""
@@ -149,12 +147,6 @@ class Seen:
         found: dict[str, Any] = json.loads(told.removeprefix(b"data: "))["penstock"]
         return found
 
-    def pause(self, since: float) -> float:
-        """Seconds from then until the first bytes behind the longest gap that ends later."""
-        times = [at for at, _ in self.arrivals]
-        gaps = [(b - a, b) for a, b in itertools.pairwise(times) if b > since]
-        return max(gaps)[1] - since
-
 
 def _nameless(body: bytes) -> bytes:
     """Its id and its time, as the first event has them, are left out wherever they stand."""
@@ -179,7 +171,6 @@ async def read(
         async with asyncio.timeout(_HAD_ENOUGH):
             while data := await reader.read(1 << 16):
                 seen.raw += data
-                seen.arrivals.append((time.monotonic(), len(seen.raw)))
                 if hold is not None:
                     await hold.wait()
     except (OSError, TimeoutError) as error:
@@ -247,15 +238,23 @@ def share(values: Sequence[float], part: float) -> float:
     return sorted(values)[min(int(part * len(values)), len(values) - 1)]
 
 
-def resumed_ids(system: System) -> list[str]:
-    """Of the requests that went on at another replica, once for each time."""
+@dataclass(frozen=True)
+class Resumed:
+    """One time that an answer went on at another replica, as the gateway's log has it."""
+
+    request_id: str
+    at: datetime  # its next event came
+
+
+def resumed(system: System) -> list[Resumed]:
+    """All of them so far, in order."""
     lines = [
         json.loads(line)
         for log in system.data.rglob("gateway-*.log")
         for line in log.read_text().splitlines()
         if "goes on at another replica" in line
     ]
-    return [line["request_id"] for line in lines]
+    return [Resumed(line["request_id"], datetime.fromisoformat(line["time"])) for line in lines]
 
 
 def is_idle(system: System) -> bool:

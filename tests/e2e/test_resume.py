@@ -21,7 +21,7 @@ from tests.e2e.resumed_streams import (
     differing,
     is_idle,
     reading,
-    resumed_ids,
+    resumed,
     undisturbed,
 )
 from tests.e2e.system import System, eventually, running
@@ -85,11 +85,11 @@ async def test_what_may_not_go_on_is_told_as_ever(system: System) -> None:
     configure(system, resume="off")
     wanted = asks(24)
     known = await undisturbed(system.gateway_port, wanted)
-    before = len(resumed_ids(system))
+    before = len(resumed(system))
     async with reading(system.gateway_port, wanted) as seen:
         await scenarios.kill_busiest(system)
     configure(system, resume="on")
-    assert not resumed_ids(system)[before:]
+    assert not resumed(system)[before:]
     assert (told := _told(seen))
     assert differing([one for one in seen if one not in told], known) == []
 
@@ -100,7 +100,7 @@ async def test_a_replica_that_says_other_words_is_never_gone_on_at(system: Syste
     old = {replica["pid"] for replica in system.replicas()}
     wanted = asks(24, tokens=600)
     known = await undisturbed(system.gateway_port, wanted)
-    before = len(resumed_ids(system))
+    before = len(resumed(system))
 
     def is_another_ready() -> bool:
         return any(replica["pid"] not in old for replica in system.replicas())
@@ -112,6 +112,6 @@ async def test_a_replica_that_says_other_words_is_never_gone_on_at(system: Syste
         for process in system.processes("penstock.replica"):
             if process.pid in old:
                 process.kill()
-    assert not resumed_ids(system)[before:]
+    assert not resumed(system)[before:]
     assert (told := _told(seen)), "some were still there"
     assert differing([one for one in seen if one not in told], known) == []
