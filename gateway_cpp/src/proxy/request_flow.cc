@@ -117,7 +117,8 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
     const Next next = begins_again(x, co_await note_failure(x));
     x.attempts.close(failure_error(x));
     if (next == Next::kGiveUp) co_return no_replica_left(x);
-    co_await wait_to_begin_again(x);
+    over = co_await wait_to_begin_again(x);
+    if (over) co_return over;
   }
 }
 

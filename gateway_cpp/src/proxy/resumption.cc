@@ -66,8 +66,9 @@ GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
                   .crashes = x.attempts.failover().crashes(),
                   .resumes = before ? before->count : 0,
                   .was_suspect = x.danger.suspect,
-                  .quarantined = is_quarantined(x)});
+                  .quarantined = is_quarantined(x) && !is_to_be_judged(x, reason)});
 }
+
 
 // The answer under way has broken, and all that came of it is written: whether it goes on.
 bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cause) {
@@ -109,11 +110,6 @@ bool RequestFlow::goes_on_after(Exchange& x, const base::Error& fault) {
   return reason && breaks(x, *reason, fault);
 }
 
-bool RequestFlow::is_quarantined(const Exchange& x) {
-  if (!x.danger.fingerprint || parts_.suspects.empty()) return false;
-  return !parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
-}
-
 // Until the rest has begun to come; an error is what its client is told.
 Awaitable<base::MaybeError> RequestFlow::resume(Exchange& x) {
   base::MaybeError over;
@@ -122,7 +118,8 @@ Awaitable<base::MaybeError> RequestFlow::resume(Exchange& x) {
   leave_broken(x);
   while (!over) {
     x.waits_from = x.settlement.enter(base::Phase::kAdmit);
-    if (!x.at.has_place()) over = co_await wait_to_go_on(x);
+    if (is_to_be_judged(x, x.record().resumption->reason)) over = co_await judge(x);
+    if (!over && !x.at.has_place()) over = co_await wait_to_go_on(x);
     if (over) break;
     send(x);
     over = co_await first_of_rest(x);

@@ -222,7 +222,9 @@ Piece RequestFlow::take_news(Exchange& x) {
 Piece RequestFlow::last_piece(Exchange& x) {
   x.danger.aboard.leave();
   const bool reached = x.delivery.reached_end();
-  if (x.delivery.has_all() || (x.attempts.call().failed() && reached)) return Piece::kLast;
+  const upstream::Call& call = x.attempts.call();
+  const bool came_before = call.failed() && reached && !call.failure().repeated;
+  if (x.delivery.has_all() || came_before) return Piece::kLast;
   base::MaybeError fault = fault_of_end(x);
   if (!fault && !reached) fault = unended();
   if (!fault) {
