@@ -10,7 +10,7 @@ namespace penstock::proxy {
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kReadyPoll{100};
 
 }  // namespace
 
@@ -53,7 +53,7 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_begin_again(Exchange& x) {
   while (x.stop() == Stop::kNo && parts_.clock.steady_now() < until &&
          !x.at.dispatcher->is_ready_besides(x.attempts.failover().tried())) {
     if (x.heartbeat.fired() && !beat(x)) break;
-    look.arm(kLook);
+    look.arm(kReadyPoll);
     co_await x.reply.signal().wait();
   }
   co_return std::nullopt;

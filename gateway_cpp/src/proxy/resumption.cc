@@ -21,7 +21,7 @@ using base::ResumeOutcome;
 using std::chrono::milliseconds;
 using Source = upstream::CallFailure::Source;
 
-constexpr milliseconds kPlacePoll{100};
+constexpr milliseconds kLooksAgain{100};
 
 // What the client was told by the first replica's head no other one may tell otherwise.
 bool is_same_answer(const upstream::Head& head, const upstream::Head& first) {
@@ -184,7 +184,7 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_go_on(Exchange& x) {
         is_there ? x.queue_deadline.fired() : now - *none_since >= limits->resume_wait;
     if (in_vain || (x.deadline.fired() && is_silent(x))) co_return nobody_goes_on(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
-    again.arm(kPlacePoll);
+    again.arm(kLooksAgain);
     co_await x.reply.signal().wait();
   }
 }

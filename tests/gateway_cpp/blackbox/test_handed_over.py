@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from types import TracebackType
 
+from penstock.control.outside.clock import SystemClock
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, route
-from tests.fakes.fake_replica import FakeCall, Script
-from tests.fakes.resumable import Answer, answer, breaking, equal_load, failing, saying
+from tests.fakes.fake_replica import FakeCall, Script, delta
+from tests.fakes.resumable import Answer, Step, answer, breaking, equal_load, failing, saying
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import RawClient, Response, chat
 
 DRAINING = inference.REPLICA_STATE_DRAINING
 STREAM = chat(stream=True)
+CLOCK = SystemClock()
 
 
 async def waits(call: FakeCall) -> None:
@@ -38,10 +42,10 @@ class Fleet:
         version = await self.system.control.publish([self.deployment], replicas)
         await self.system.has_routes(version)
 
-    async def hand_over(self, *, in_ms: int = 0) -> None:
+    async def hand_over(self, *, after: timedelta = timedelta()) -> None:
         """The first is to go away, and the others are there."""
         first = route(self.first, state=DRAINING)
-        first.hand_over_at_ms = int(time.time() * 1000) + in_ms
+        first.hand_over_at_ms = int((CLOCK.now() + after).timestamp() * 1000)
         await self.publish(first, *(route(replica) for replica in self.others))
 
     async def has_usable(self, count: int) -> None:
@@ -52,7 +56,7 @@ class Fleet:
 
     async def _usable(self) -> int:
         page = await self.system.ask_status("/health/deep")
-        entries = json.loads(page.body)["deployments"] if page.body else []
+        entries = json.loads(page.body).get("deployments", [])  # none while none is usable
         return next((int(entry["serving"]) for entry in entries), 0)
 
     async def has_to_go_on(self, count: int, state: str) -> None:
@@ -79,14 +83,36 @@ async def fleet(
     return all_of_them
 
 
-async def asked(client: RawClient, system: System) -> asyncio.Task[Response]:
-    """A stream whose first events have come."""
-    before = len(system.replicas[0].calls)
-    task = asyncio.create_task(client.ask(STREAM))
-    await until(lambda: len(system.replicas[0].calls) > before, "the call arrives")
-    call = system.replicas[0].calls[before]
-    await until(lambda: call.sent_bytes > 0, "it says something")
-    return task
+class Streams:
+    """Clients of streams that begin at the first replica."""
+
+    def __init__(self, system: System, count: int = 1) -> None:
+        self._system = system
+        self._count = count
+        self._open = AsyncExitStack()
+        self._group = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> list[asyncio.Task[Response]]:
+        """Once some events of each have come."""
+        await self._open.__aenter__()
+        group = await self._open.enter_async_context(self._group)
+        clients = [
+            await self._open.enter_async_context(self._system.client()) for _ in range(self._count)
+        ]
+        tasks = [group.create_task(client.ask(STREAM)) for client in clients]
+        await until(lambda: self._begun() == self._count, "all have begun")
+        return tasks
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._open.__aexit__(kind, error, trace)
+
+    def _begun(self) -> int:
+        return sum(call.sent_bytes > 0 for call in self._system.replicas[0].calls)
 
 
 def is_whole(response: Response, said: Answer) -> bool:
@@ -97,8 +123,7 @@ def is_whole(response: Response, said: Answer) -> bool:
 async def test_a_stream_that_is_handed_over_goes_on_where_it_was(start: Start) -> None:
     said = answer(8)
     there = await fleet(start, breaking(said, 4, waits), saying(said))
-    async with there.system.client() as client:
-        task = await asked(client, there.system)
+    async with Streams(there.system) as (task,):
         await there.hand_over()
         assert is_whole(await task, said)
     await until(there.first.calls[0].cancelled.is_set, "the first is told to stop")
@@ -109,12 +134,11 @@ async def test_a_stream_that_is_handed_over_goes_on_where_it_was(start: Start) -
 async def test_its_time_is_the_clocks(start: Start) -> None:
     said = answer(8)
     there = await fleet(start, breaking(said, 4, waits), saying(said))
-    async with there.system.client() as client:
-        task = await asked(client, there.system)
-        began = time.monotonic()
-        await there.hand_over(in_ms=1500)
+    async with Streams(there.system) as (task,):
+        began = CLOCK.monotonic()
+        await there.hand_over(after=timedelta(seconds=1.5))
         assert is_whole(await task, said)
-        assert 1.2 < time.monotonic() - began < 10
+        assert 1.2 < CLOCK.monotonic() - began < 10
 
 
 async def test_without_an_equal_it_ends_where_it_is(start: Start) -> None:
@@ -128,8 +152,7 @@ async def test_without_an_equal_it_ends_where_it_is(start: Start) -> None:
         await call.finish()
 
     there = await fleet(start, breaking(said, 4, later), saying(said), hashes=("old", "new"))
-    async with there.system.client() as client:
-        task = await asked(client, there.system)
+    async with Streams(there.system) as (task,):
         await there.hand_over()
         await there.has_to_go_on(1, "running")
         may_end.set()
@@ -149,8 +172,7 @@ async def test_without_an_equal_its_client_is_told_at_the_deadline_of_the_drain(
         await failing("draining")(call)
 
     there = await fleet(start, breaking(said, 4, ends), saying(said), hashes=("old", "new"))
-    async with there.system.client() as client:
-        task = await asked(client, there.system)
+    async with Streams(there.system) as (task,):
         await there.hand_over()
         await there.has_to_go_on(1, "running")
         deadline.set()
@@ -165,25 +187,22 @@ async def test_many_go_on_in_turns_and_each_is_cancelled_only_once_it_has_a_plac
 ) -> None:
     said = answer(8)
     there = await fleet(start, breaking(said, 4, waits), saying(said))
-    clients = [there.system.client() for _ in range(12)]
-    try:
-        for client in clients:
-            await client.__aenter__()
-        tasks = [await asked(client, there.system) for client in clients]
+    async with Streams(there.system, 12) as tasks:
         await there.hand_over()
         for task in asyncio.as_completed(tasks):
             assert is_whole(await task, said)
             cancelled = sum(call.cancelled.is_set() for call in there.first.calls)
             assert cancelled <= len(there.others[0].calls)
-    finally:
-        for client in clients:
-            await client.__aexit__(None, None, None)
     assert len(there.others[0].calls) == 12
 
 
 async def test_a_slow_client_misses_nothing(start: Start) -> None:
-    said = answer(60_000)
-    there = await fleet(start, breaking(said, 50_000, waits), saying(said))
+    long = [
+        Step(delta("x" * 8000), (inference.TokenGroup(token_ids=[number]),))
+        for number in range(1000)  # more than sockets hold
+    ]
+    said = Answer((*long, *answer(1).steps))
+    there = await fleet(start, breaking(said, 900, waits), saying(said))
     async with RawClient(there.system.gateway.port, receive_buffer=4096) as client:
         await client.send(STREAM)
         assert (await client.head())[0] == 200
@@ -198,15 +217,15 @@ async def test_a_client_that_leaves_while_it_waits_takes_no_place(start: Start) 
     said = answer(8)
     there = await fleet(start, breaking(said, 4, waits), saying(said), hashes=("old", "new"))
     async with there.system.client() as client:
-        task = await asked(client, there.system)
+        await client.send(STREAM)
+        assert (await client.head())[0] == 200
         await there.hand_over()
         await there.has_to_go_on(1, "running")
         client.leave()
-        task.cancel()
     await until(there.first.calls[0].cancelled.is_set, "the call is cancelled")
     await there.has_to_go_on(0, "running")
     there.others[0].tell_load(equal_load("old"))
-    await until(there.first.calls[0].cancelled.is_set, "the call is cancelled")
+    await there.has_usable(1)
     assert not there.others[0].calls
 
 
@@ -215,18 +234,11 @@ async def test_streams_of_a_replica_that_makes_no_tokens_go_on_elsewhere_all_at_
 ) -> None:
     said = answer(8)
     there = await fleet(start, breaking(said, 4, waits), saying(said), progress_deadline_ms=1000)
-    clients = [there.system.client() for _ in range(12)]
-    try:
-        for client in clients:
-            await client.__aenter__()
-        tasks = [await asked(client, there.system) for client in clients]
+    async with Streams(there.system, 12) as tasks:
         stuck = equal_load()
         stuck.running, stuck.tokens = 12, 48
         there.first.tell_load(stuck)
         await there.publish(*(route(replica) for replica in there.system.replicas))
         for task in tasks:
             assert is_whole(await task, said)
-    finally:
-        for client in clients:
-            await client.__aexit__(None, None, None)
     assert await there.system.metric("penstock_gateway_resumes_total", reason="hang") == 12
