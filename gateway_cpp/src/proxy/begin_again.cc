@@ -33,6 +33,7 @@ Next RequestFlow::begins_again(Exchange& x, Next next) {
   x.danger.spared = how == GoesOn::How::kAtOnce;
   if (how == GoesOn::How::kNot) return Next::kGiveUp;
   note_paid(x);
+  x.attempts.goes_on();
   return Next::kTryAnother;
 }
 
@@ -50,8 +51,7 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_begin_again(Exchange& x) {
   if (x.has_ladder()) co_return std::nullopt;
   const auto until = parts_.clock.steady_now() + limits->resume_wait;
   runtime::TimerWheel::Timer look(parts_.timers, x.reply.signal());
-  while (x.stop() == Stop::kNo && parts_.clock.steady_now() < until &&
-         !x.at.dispatcher->is_ready_besides(x.attempts.failover().tried())) {
+  while (x.stop() == Stop::kNo && parts_.clock.steady_now() < until && !is_another_ready(x)) {
     if (x.heartbeat.fired() && !beat(x)) break;
     look.arm(kReadyPoll);
     co_await x.reply.signal().wait();

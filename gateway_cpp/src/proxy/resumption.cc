@@ -198,8 +198,9 @@ void RequestFlow::seek_place(Exchange& x, bool looks_again) {
     if (x.at.take_place() && apart) keep_if_alone(x);
     if (x.at.has_place()) return;
   }
-  const auto tried = x.attempts.failover().tried();
-  std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
+  if (x.at.wanted.continues == 0 && !is_another_ready(x)) return;
+  const auto refused = x.attempts.failover().refused();
+  std::vector<routing::ReplicaId> excluded(refused.begin(), refused.end());
   if (apart && !exclude_suspects(x, excluded)) return;
   const bool waits = x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
                                             [&x] { return x.make_waker(); });
@@ -208,11 +209,12 @@ void RequestFlow::seek_place(Exchange& x, bool looks_again) {
   if (x.at.was_given_place() && x.at.take_place() && apart) keep_if_alone(x);
 }
 
+// What speaks against the one where it broke passes.
 bool RequestFlow::is_another_ready(const Exchange& x) {
-  const auto tried = x.attempts.failover().tried();
+  const auto refused = x.attempts.failover().refused();
   const uint32_t config = x.at.wanted.continues;
-  return config != 0 ? x.at.dispatcher->is_ready_to_continue(config, tried)
-                     : x.at.dispatcher->is_ready_besides(tried);
+  if (config != 0) return x.at.dispatcher->is_ready_to_continue(config, refused);
+  return x.at.dispatcher->is_ready_besides(refused) && x.at.dispatcher->another_is_usable({});
 }
 
 base::Error RequestFlow::nobody_goes_on(const Exchange& x) {

@@ -109,8 +109,8 @@ void RequestFlow::keep_if_alone(Exchange& x) {
 // It takes a place where no other suspect is, or asks to be given one. An error: there is no such
 // replica, and none will be.
 base::MaybeError RequestFlow::place_suspect(Exchange& x) {
-  const auto tried = x.attempts.failover().tried();
-  std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
+  const auto refused = x.attempts.failover().refused();
+  std::vector<routing::ReplicaId> excluded(refused.begin(), refused.end());
   if (!x.at.dispatcher->is_ready_besides(excluded)) return no_replica_left(x);
   if (!exclude_suspects(x, excluded)) return std::nullopt;
   const bool waits = x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
