@@ -84,9 +84,9 @@ void add_resumes(Exposition& page, const Rows& rows) {
       std::uint64_t sum = 0;
       for (const auto& part : *row.parts) sum += part->resumes(reason, outcome);
       if (sum == 0) continue;
-      page.sample(row.label + "," + label("reason", name(reason)) + "," +
-                      label("outcome", name(outcome)),
-                  sum);
+      page.sample(
+          row.label + "," + label("reason", name(reason)) + "," + label("outcome", name(outcome)),
+          sum);
     }
   }
 }

@@ -23,13 +23,14 @@ Next RequestFlow::begins_again(Exchange& x, Next next) {
       failure.source == upstream::CallFailure::Source::kLost || engine_died_with(failure);
   if (!died || !reason || !failover.is_left() || !limits_of_resume(x)) return next;
   const auto resumes = static_cast<unsigned>(failover.deaths().size()) - 1;
-  const GoesOn::How how = goes_on({.reason = *reason,
-                                   .resumable = true,
-                                   .crashes = failover.crashes(),
-                                   .resumes = resumes,
-                                   .was_suspect = x.danger.suspect,
-                                   .quarantined = is_quarantined(x) && !is_to_be_judged(x, *reason)})
-                              .how;
+  const GoesOn::How how =
+      goes_on({.reason = *reason,
+               .resumable = true,
+               .crashes = failover.crashes(),
+               .resumes = resumes,
+               .was_suspect = x.danger.suspect,
+               .quarantined = is_quarantined(x) && !is_to_be_judged(x, *reason)})
+          .how;
   x.danger.spared = how == GoesOn::How::kAtOnce;
   if (how == GoesOn::How::kNot) return Next::kGiveUp;
   note_paid(x);
@@ -37,8 +38,8 @@ Next RequestFlow::begins_again(Exchange& x, Next next) {
   return Next::kTryAnother;
 }
 
-// Where none is ready, one may be soon. What a rung may answer need not wait. An error: it is proved
-// that engines die of it.
+// Where none is ready, one may be soon. What a rung may answer need not wait. An error: it is
+// proved that engines die of it.
 Awaitable<base::MaybeError> RequestFlow::wait_to_begin_again(Exchange& x) {
   const auto limits = limits_of_resume(x);
   const auto& deaths = x.attempts.failover().deaths();

@@ -69,7 +69,6 @@ GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
                   .quarantined = is_quarantined(x) && !is_to_be_judged(x, reason)});
 }
 
-
 // The answer under way has broken, and all that came of it is written: whether it goes on.
 bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cause) {
   if (!x.may_resume() || !limits_of_resume(x)) return false;
