@@ -166,7 +166,7 @@ upstream::Held RequestFlow::held_for(Exchange& x) {
   upstream::Held held{.place = x.at.give_place(), .payer = x.at.account, .seen = {}};
   const Resumption* const before = x.record().resumption.get();
   if (before != nullptr) held.paid = before->paid;
-  if (x.pauses() && !before->anew) held.seen = before->paid;
+  if (x.pauses()) held.seen = before->seen;
   return held;
 }
 

@@ -213,7 +213,6 @@ class RequestFlow {
   std::optional<routing::Limits> limits_of_resume(const Exchange& x);
   GoesOn would_go_on(Exchange& x, base::ResumeReason reason);
   bool breaks(Exchange& x, base::ResumeReason reason, base::Error cause);
-  static void note_beginning(Exchange& x);
   static void note_broken(Exchange& x);
   bool goes_on_after(Exchange& x, const base::Error& fault);
   Awaitable<base::MaybeError> resume(Exchange& x);

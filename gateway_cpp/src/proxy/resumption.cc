@@ -58,7 +58,7 @@ std::optional<routing::Limits> RequestFlow::limits_of_resume(const Exchange& x) 
 GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
   const Resumption* before = x.record().resumption.get();
   const bool anew = x.record().events == 0;
-  const uint32_t config = before && !before->anew ? before->config : x.attempts.now().config();
+  const uint32_t config = x.attempts.now().config();
   const bool has_body = !x.ask.body.empty() || x.large_body();
   return goes_on({.reason = reason,
                   .resumable = has_body && (anew || (x.delivered && config != 0)),
@@ -81,7 +81,7 @@ bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cau
   broken.cause = std::move(cause);
   if (!std::exchange(broken.pauses, true)) broken.since = parts_.clock.steady_now();
   broken.tokens = x.attempts.call().seen().completion_tokens;
-  if (broken.count == 0 || broken.anew) note_beginning(x);
+  if (broken.count == 0 || broken.anew) broken.head = x.attempts.call().head();
   broken.anew = x.record().events == 0;
   note_broken(x);
   if (broken.goes_on.how == How::kNot) note_not_resumed(x, broken.cause);
@@ -94,12 +94,6 @@ void RequestFlow::note_broken(Exchange& x) {
   if (broken.reason == base::ResumeReason::kHandOver || broken.was_broken) return;
   broken.was_broken = true;
   if (x.canary) x.canary->course.failed(broken.cause, !broken.anew);
-}
-
-// By what another replica is held to it.
-void RequestFlow::note_beginning(Exchange& x) {
-  x.record().resumption->head = x.attempts.call().head();
-  x.record().resumption->config = x.attempts.now().config();
 }
 
 // Likewise, of a call that has ended.
@@ -144,6 +138,8 @@ void RequestFlow::leave_broken(Exchange& x) {
   if (broken.anew && x.delivered) x.delivered->begin_again();
   x.note_tokens(call.seen());
   note_paid(x);
+  broken.seen = broken.anew ? upstream::Usage() : call.seen();
+  const uint32_t config = broken.anew ? 0 : x.attempts.now().config();
   if (!broken.from.empty()) broken.from += ", ";
   broken.from += x.attempts.now().target().id;
   ++broken.count;
@@ -151,7 +147,7 @@ void RequestFlow::leave_broken(Exchange& x) {
   x.attempts.goes_on();
   if (x.at.has() == Has::kTurn) x.at.leave_unused();  // it was to be handed over
   x.at.wanted.runs_on = false;
-  x.at.wanted.continues = broken.anew ? 0 : broken.config;
+  x.at.wanted.continues = config;
   x.at.wanted.delivered = static_cast<uint32_t>(broken.tokens);
   x.danger.aboard.leave();
   x.danger.suspect = broken.goes_on.how == How::kApart;

@@ -168,6 +168,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
     }
   }
   const base::Error error = stop_error(x.stop());
+  if (x.pauses()) note_not_resumed(x, error);
   co_await fail(x, error);
   co_return Streamed::kOver;
 }

@@ -106,6 +106,29 @@ TEST_F(ResumeBooksTest, WhatTheEstimateLearnsIsTheWholeAnswer) {
   EXPECT_EQ(estimate().prompt, expected.prompt);
 }
 
+TEST_F(ResumeBooksTest, AStreamThatBeganOnceMoreGoesOnAsAny) {
+  publish();
+  ask(kStream);
+  v1::CallEvent said;
+  auto& failed = *said.mutable_failed();
+  failed.mutable_error()->set_status(503);
+  failed.mutable_error()->set_code("engine_killed");
+  failed.mutable_error()->set_fault(v1::FAULT_UPSTREAM);
+  failed.mutable_usage()->set_prompt_tokens(7);
+  failed.mutable_usage()->set_completion_tokens(30);
+  deliver(0, said);
+  say(1, event("a"), 10);
+  pass(seconds(3));  // nothing speaks against the first any more
+  report(0);
+  lose(1);
+  ASSERT_EQ(upstream_.calls.size(), 3U);
+  EXPECT_EQ(call(2).request.resume().events(), 1U);
+  say(2, event("b"), 40);
+  end(2, 50);
+  EXPECT_EQ(reply_.text, event("a") + event("b") + kEnd);
+  EXPECT_EQ(used().completion_tokens, 50U);
+}
+
 TEST_F(ResumeBooksTest, AUnaryAnswerThatBeginsOnceMoreIsPaidForOnce) {
   publish();
   ask(kUnary);
