@@ -16,6 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPlacePoll{100};
+constexpr milliseconds kHeard{100};  // of an engine's end, by all that were aboard
 // A suspect waits for its place so long: most answers are shorter, and no stream has to be opened
 // to keep its client waiting.
 constexpr milliseconds kPlacePatience{10'000};
@@ -53,6 +54,25 @@ Awaitable<base::MaybeError> RequestFlow::admit_suspect(Exchange& x) {
   if (!standing) co_return standing.error();
   x.danger.suspect = *standing == admission::Suspicion::kSuspect && !x.danger.spared;
   co_return std::nullopt;
+}
+
+bool RequestFlow::is_quarantined(const Exchange& x) {
+  if (!x.danger.fingerprint || parts_.suspects.empty()) return false;
+  return !parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
+}
+
+// A second crash is proof against one request alone: until all that were aboard have heard of it,
+// nobody knows.
+bool RequestFlow::is_to_be_judged(const Exchange& x, base::ResumeReason reason) {
+  return reason == base::ResumeReason::kCrash && x.attempts.failover().crashes() > 1;
+}
+
+// An error: it is proved, and the request goes nowhere.
+Awaitable<base::MaybeError> RequestFlow::judge(Exchange& x) {
+  runtime::TimerWheel::Timer heard(parts_.timers, x.reply.signal());
+  heard.arm(kHeard);
+  while (!heard.fired() && x.stop() == Stop::kNo) co_await x.reply.signal().wait();
+  co_return is_quarantined(x) ? x.attempts.last() : std::nullopt;
 }
 
 // Before another attempt: the client may have left by now, there may be other replicas, and the

@@ -13,8 +13,8 @@ from penstock.control.outside.clock import SystemClock
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, route
-from tests.fakes.fake_replica import FakeCall, Script
-from tests.fakes.resumable import Answer, answer, breaking, equal_load, failing, saying
+from tests.fakes.fake_replica import FakeCall, Script, delta
+from tests.fakes.resumable import Answer, Step, answer, breaking, equal_load, failing, saying
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import RawClient, Response, chat
@@ -56,7 +56,7 @@ class Fleet:
 
     async def _usable(self) -> int:
         page = await self.system.ask_status("/health/deep")
-        entries = json.loads(page.body)["deployments"] if page.body else []
+        entries = json.loads(page.body).get("deployments", [])  # none while none is usable
         return next((int(entry["serving"]) for entry in entries), 0)
 
     async def has_to_go_on(self, count: int, state: str) -> None:
@@ -197,8 +197,12 @@ async def test_many_go_on_in_turns_and_each_is_cancelled_only_once_it_has_a_plac
 
 
 async def test_a_slow_client_misses_nothing(start: Start) -> None:
-    said = answer(60_000)
-    there = await fleet(start, breaking(said, 50_000, waits), saying(said))
+    long = [
+        Step(delta("x" * 8000), (inference.TokenGroup(token_ids=[number]),))
+        for number in range(1000)  # more than sockets hold
+    ]
+    said = Answer((*long, *answer(1).steps))
+    there = await fleet(start, breaking(said, 900, waits), saying(said))
     async with RawClient(there.system.gateway.port, receive_buffer=4096) as client:
         await client.send(STREAM)
         assert (await client.head())[0] == 200
