@@ -41,7 +41,11 @@ class Answer:
     @property
     def body(self) -> bytes:
         """What its client gets."""
-        return b"".join(step.body for step in self.steps)
+        return self.said(len(self.steps))
+
+    def said(self, events: int) -> bytes:
+        """The first events."""
+        return b"".join(step.body for step in self.steps[:events])
 
     @property
     def tokens(self) -> int:

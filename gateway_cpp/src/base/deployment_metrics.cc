@@ -51,6 +51,14 @@ void DeploymentMetrics::degraded(std::string_view reason, std::string_view rung)
   degraded_.emplace_back(reason, rung).count.add();
 }
 
+std::uint64_t DeploymentMetrics::resumes(ResumeOutcome outcome) const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kResumeReasons; ++i) {
+    sum += resumes(static_cast<ResumeReason>(i), outcome);
+  }
+  return sum;
+}
+
 void DeploymentMetrics::note_estimate(std::chrono::nanoseconds estimated,
                                       std::chrono::nanoseconds real) {
   constexpr std::chrono::milliseconds kShort{100};

@@ -107,7 +107,6 @@ std::string making_of(const Exchange& x) {
   const upstream::Head& head = x.attempts.call().head();
   const upstream::Usage usage = x.attempts.call().outcome().usage.value_or(upstream::Usage());
   const std::string version = backend_version(x);
-  const unsigned resumes = record.resumption ? record.resumption->count : 0;
   return metadata_event(*x.delivery.names(), {.trace_id = record.trace_id,
                                               .backend = record.deployment,
                                               .replica = record.replica,
@@ -125,7 +124,7 @@ std::string making_of(const Exchange& x) {
                                               .completion_tokens = usage.completion_tokens,
                                               .cached_tokens = usage.cached_tokens,
                                               .attempts = record.attempts,
-                                              .resumes = resumes});
+                                              .resumes = x.resumes()});
 }
 
 }  // namespace penstock::proxy

@@ -31,7 +31,7 @@ admission::CanaryAnswer Exchange::canary_answer() const {
                                  .prompt_tokens = told.prompt_tokens,
                                  .completion_tokens = told.completion_tokens};
   if (delivery.is_stream()) answer.ttft = told.ttft;
-  if (told.generation.count() > 0 && told.completion_tokens > 1) {
+  if (told.generation.count() > 0 && told.completion_tokens > 1 && resumes() == 0) {
     answer.between_tokens = told.generation / (told.completion_tokens - 1);
   }
   if (!attempts.is_under_way() || !attempts.call().finished()) return answer;

@@ -214,6 +214,10 @@ struct Exchange {
     return request.form == openai::AnswerForm::kStream && deployment.limits.resume &&
            !deployment.managed;
   }
+  // How often its answer went on at another replica.
+  unsigned resumes() const {
+    return settlement.record.resumption ? settlement.record.resumption->resumed : 0;
+  }
   // Its answer broke, and is to go on at another replica.
   bool pauses() const {
     return settlement.record.resumption && settlement.record.resumption->pauses;

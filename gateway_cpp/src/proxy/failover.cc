@@ -48,8 +48,8 @@ void Failover::elsewhere() {
 }
 
 unsigned Failover::crashes() const {
-  return static_cast<unsigned>(std::ranges::count(deaths_, admission::EngineEnd::kCrashed,
-                                                  &admission::EngineDeath::end));
+  return static_cast<unsigned>(
+      std::ranges::count(deaths_, admission::EngineEnd::kCrashed, &admission::EngineDeath::end));
 }
 
 void Failover::goes_on() {

@@ -109,7 +109,7 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
     send(x);
     over = co_await first_news(x);
     if (over) co_return over;
-    if (!x.attempts.is_under_way()) continue;  // it was called back
+    if (!x.attempts.is_under_way()) continue;  // it was called back, or left
     if (!x.attempts.call().failed()) {
       if (x.program) x.program->was_scheduled();
       co_return std::nullopt;
@@ -117,7 +117,8 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
     const Next next = begins_again(x, co_await note_failure(x));
     x.attempts.close(failure_error(x));
     if (next == Next::kGiveUp) co_return no_replica_left(x);
-    co_await wait_to_begin_again(x);
+    over = co_await wait_to_begin_again(x);
+    if (over) co_return over;
   }
 }
 
@@ -141,6 +142,7 @@ void RequestFlow::send(Exchange& x) {
   note_waited(x, now);
   if (x.sent == base::SteadyTime{}) x.sent = now;
   Resumption* const rest = x.pauses() ? x.record().resumption.get() : nullptr;
+  if (rest) ++rest->attempts;
   if (x.shadow && !(rest && !rest->anew)) x.shadow->answer.begin_again();
   if (!x.settlement.is_open()) note_opening(x, now);
   if (x.canary && !rest && (x.is_at_home() || !x.canary->candidate)) note_revision(x);
@@ -162,11 +164,9 @@ void RequestFlow::send(Exchange& x) {
 // What its calls before have cost is paid for.
 upstream::Held RequestFlow::held_for(Exchange& x) {
   upstream::Held held{.place = x.at.give_place(), .payer = x.at.account, .seen = {}};
-  Resumption* const rest = x.record().resumption.get();
-  if (rest == nullptr) return held;
-  ++rest->attempts;
-  held.paid = rest->paid;
-  if (!rest->anew) held.seen = rest->paid;
+  const Resumption* const before = x.record().resumption.get();
+  if (before != nullptr) held.paid = before->paid;
+  if (x.pauses()) held.seen = before->seen;
   return held;
 }
 
@@ -221,11 +221,16 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.
 // What a canary says before its first event is no answer yet: another may still give one.
 Awaitable<base::MaybeError> RequestFlow::first_news(Exchange& x) {
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  running_.add(running);
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const bool has_news =
         x.at.way == Way::kCanary ? x.attempts.now().has_event() : x.attempts.now().has_news();
     if (has_news) co_return std::nullopt;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) co_return std::nullopt;
+    }
     if (x.opening.look_again) {
       auto no = co_await recall(x);
       if (no || !x.attempts.is_under_way()) co_return no;

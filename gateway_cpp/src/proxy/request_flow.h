@@ -158,6 +158,9 @@ class RequestFlow {
   bool exclude_suspects(const Exchange& x, std::vector<routing::ReplicaId>& excluded) const;
   void keep_if_alone(Exchange& x);
   bool board(Exchange& x, const routing::ReplicaId& replica);
+  bool is_quarantined(const Exchange& x);
+  static bool is_to_be_judged(const Exchange& x, base::ResumeReason reason);
+  Awaitable<base::MaybeError> judge(Exchange& x);
   Awaitable<base::MaybeError> wait_for_place(Exchange& x);
   std::chrono::milliseconds place_in(const Exchange& x) const;
   Awaitable<base::MaybeError> reconsider(Exchange& x);
@@ -210,12 +213,11 @@ class RequestFlow {
   std::optional<routing::Limits> limits_of_resume(const Exchange& x);
   GoesOn would_go_on(Exchange& x, base::ResumeReason reason);
   bool breaks(Exchange& x, base::ResumeReason reason, base::Error cause);
-  static void note_beginning(Exchange& x);
   static void note_broken(Exchange& x);
   bool goes_on_after(Exchange& x, const base::Error& fault);
-  bool is_quarantined(const Exchange& x);
   Awaitable<base::MaybeError> resume(Exchange& x);
   void leave_broken(Exchange& x);
+  static void note_paid(Exchange& x);
   Awaitable<base::MaybeError> wait_to_go_on(Exchange& x);
   void seek_place(Exchange& x, bool looks_again);
   static bool is_another_ready(const Exchange& x);
@@ -227,13 +229,15 @@ class RequestFlow {
 
   // An answer of which its client has nothing begins once more: begin_again.cc
   Next begins_again(Exchange& x, Next next);
-  Awaitable<void> wait_to_begin_again(Exchange& x);
+  Awaitable<base::MaybeError> wait_to_begin_again(Exchange& x);
 
   // From a replica that is stuck, or leaves: hand_over.cc
   bool moves(Exchange& x, routing::Word word);
   bool may_move(Exchange& x, routing::Word word);
   bool asks_to_move(Exchange& x, routing::Word word);
   Awaitable<void> note_stuck(Exchange& x);
+  static Awaitable<Sent> catch_up(Exchange& x);
+  Awaitable<bool> leaves_stuck(Exchange& x);
 
   // What failures mean for the replica, the request and the client: verdicts.cc
   Awaitable<Next> note_failure(Exchange& x);

@@ -21,7 +21,7 @@ using base::ResumeOutcome;
 using std::chrono::milliseconds;
 using Source = upstream::CallFailure::Source;
 
-constexpr milliseconds kPlacePoll{100};
+constexpr milliseconds kLooksAgain{100};
 
 // What the client was told by the first replica's head no other one may tell otherwise.
 bool is_same_answer(const upstream::Head& head, const upstream::Head& first) {
@@ -58,7 +58,7 @@ std::optional<routing::Limits> RequestFlow::limits_of_resume(const Exchange& x) 
 GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
   const Resumption* before = x.record().resumption.get();
   const bool anew = x.record().events == 0;
-  const uint32_t config = before && !before->anew ? before->config : x.attempts.now().config();
+  const uint32_t config = x.attempts.now().config();
   const bool has_body = !x.ask.body.empty() || x.large_body();
   return goes_on({.reason = reason,
                   .resumable = has_body && (anew || (x.delivered && config != 0)),
@@ -66,21 +66,22 @@ GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
                   .crashes = x.attempts.failover().crashes(),
                   .resumes = before ? before->count : 0,
                   .was_suspect = x.danger.suspect,
-                  .quarantined = is_quarantined(x)});
+                  .quarantined = is_quarantined(x) && !is_to_be_judged(x, reason)});
 }
 
 // The answer under way has broken, and all that came of it is written: whether it goes on.
 bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cause) {
   if (!x.may_resume() || !limits_of_resume(x)) return false;
+  const GoesOn goes_on = would_go_on(x, reason);
   std::unique_ptr<Resumption>& resumption = x.record().resumption;
   if (!resumption) resumption = std::make_unique<Resumption>();
   Resumption& broken = *resumption;
-  broken.goes_on = would_go_on(x, reason);
+  broken.goes_on = goes_on;
   broken.reason = reason;
   broken.cause = std::move(cause);
   if (!std::exchange(broken.pauses, true)) broken.since = parts_.clock.steady_now();
   broken.tokens = x.attempts.call().seen().completion_tokens;
-  if (broken.count == 0 || broken.anew) note_beginning(x);
+  if (broken.count == 0 || broken.anew) broken.head = x.attempts.call().head();
   broken.anew = x.record().events == 0;
   note_broken(x);
   if (broken.goes_on.how == How::kNot) note_not_resumed(x, broken.cause);
@@ -95,22 +96,11 @@ void RequestFlow::note_broken(Exchange& x) {
   if (x.canary) x.canary->course.failed(broken.cause, !broken.anew);
 }
 
-// By what another replica is held to it.
-void RequestFlow::note_beginning(Exchange& x) {
-  x.record().resumption->head = x.attempts.call().head();
-  x.record().resumption->config = x.attempts.now().config();
-}
-
 // Likewise, of a call that has ended.
 bool RequestFlow::goes_on_after(Exchange& x, const base::Error& fault) {
   const upstream::Call& call = x.attempts.call();
   const auto reason = call.failed() ? resume_reason(call.failure()) : std::nullopt;
   return reason && breaks(x, *reason, fault);
-}
-
-bool RequestFlow::is_quarantined(const Exchange& x) {
-  if (!x.danger.fingerprint || parts_.suspects.empty()) return false;
-  return !parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
 }
 
 // Until the rest has begun to come; an error is what its client is told.
@@ -121,11 +111,13 @@ Awaitable<base::MaybeError> RequestFlow::resume(Exchange& x) {
   leave_broken(x);
   while (!over) {
     x.waits_from = x.settlement.enter(base::Phase::kAdmit);
-    if (!x.at.has_place()) over = co_await wait_to_go_on(x);
+    if (is_to_be_judged(x, x.record().resumption->reason)) over = co_await judge(x);
+    if (!over && !x.at.has_place()) over = co_await wait_to_go_on(x);
     if (over) break;
     send(x);
     over = co_await first_of_rest(x);
     if (over) break;
+    if (!x.attempts.is_under_way()) continue;  // it was left
     const upstream::Call& call = x.attempts.call();
     if (!call.failed() || call.has_bytes()) {
       note_resumed(x);
@@ -143,8 +135,11 @@ void RequestFlow::leave_broken(Exchange& x) {
   upstream::Call& call = x.attempts.call();
   if (!call.ended()) call.pay_seen();
   if (!call.ended()) x.note_delivered(call.pending_groups());  // that made no event yet
+  if (broken.anew && x.delivered) x.delivered->begin_again();
   x.note_tokens(call.seen());
-  broken.paid = more_of(broken.paid, call.seen());
+  note_paid(x);
+  broken.seen = broken.anew ? upstream::Usage() : call.seen();
+  const uint32_t config = broken.anew ? 0 : x.attempts.now().config();
   if (!broken.from.empty()) broken.from += ", ";
   broken.from += x.attempts.now().target().id;
   ++broken.count;
@@ -152,10 +147,17 @@ void RequestFlow::leave_broken(Exchange& x) {
   x.attempts.goes_on();
   if (x.at.has() == Has::kTurn) x.at.leave_unused();  // it was to be handed over
   x.at.wanted.runs_on = false;
-  x.at.wanted.continues = broken.anew ? 0 : broken.config;
+  x.at.wanted.continues = config;
   x.at.wanted.delivered = static_cast<uint32_t>(broken.tokens);
   x.danger.aboard.leave();
   x.danger.suspect = broken.goes_on.how == How::kApart;
+}
+
+// What its calls so far have cost is not paid for once more.
+void RequestFlow::note_paid(Exchange& x) {
+  std::unique_ptr<Resumption>& resumption = x.record().resumption;
+  if (!resumption) resumption = std::make_unique<Resumption>();
+  resumption->paid = more_of(resumption->paid, x.attempts.call().seen());
 }
 
 // While no equal replica is ready, it waits for one for so long as its deployment says; for room at
@@ -173,11 +175,11 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_go_on(Exchange& x) {
     const bool is_there = is_another_ready(x);
     const auto now = parts_.clock.steady_now();
     none_since = is_there ? std::nullopt : std::optional(none_since.value_or(now));
-    const bool in_vain = is_there ? x.queue_deadline.fired()
-                                  : now - *none_since >= limits->resume_wait;
+    const bool in_vain =
+        is_there ? x.queue_deadline.fired() : now - *none_since >= limits->resume_wait;
     if (in_vain || (x.deadline.fired() && is_silent(x))) co_return nobody_goes_on(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
-    again.arm(kPlacePoll);
+    again.arm(kLooksAgain);
     co_await x.reply.signal().wait();
   }
 }
@@ -191,8 +193,9 @@ void RequestFlow::seek_place(Exchange& x, bool looks_again) {
     if (x.at.take_place() && apart) keep_if_alone(x);
     if (x.at.has_place()) return;
   }
-  const auto tried = x.attempts.failover().tried();
-  std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
+  if (x.at.wanted.continues == 0 && !is_another_ready(x)) return;
+  const auto refused = x.attempts.failover().refused();
+  std::vector<routing::ReplicaId> excluded(refused.begin(), refused.end());
   if (apart && !exclude_suspects(x, excluded)) return;
   const bool waits = x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
                                             [&x] { return x.make_waker(); });
@@ -201,11 +204,12 @@ void RequestFlow::seek_place(Exchange& x, bool looks_again) {
   if (x.at.was_given_place() && x.at.take_place() && apart) keep_if_alone(x);
 }
 
+// What speaks against the one where it broke passes.
 bool RequestFlow::is_another_ready(const Exchange& x) {
-  const auto tried = x.attempts.failover().tried();
+  const auto refused = x.attempts.failover().refused();
   const uint32_t config = x.at.wanted.continues;
-  return config != 0 ? x.at.dispatcher->is_ready_to_continue(config, tried)
-                     : x.at.dispatcher->is_ready_besides(tried);
+  if (config != 0) return x.at.dispatcher->is_ready_to_continue(config, refused);
+  return x.at.dispatcher->is_ready_besides(refused) && x.at.dispatcher->another_is_usable({});
 }
 
 base::Error RequestFlow::nobody_goes_on(const Exchange& x) {
@@ -222,6 +226,8 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
   const Resumption& broken = *x.record().resumption;
   const auto own = x.at.route.deployment->limits.first_event_deadline;
   arm_unless_none(x.deadline, own.count() > 0 ? own : parts_.config.first_event_deadline);
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  running_.add(running);
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const Attempt& attempt = x.attempts.now();
@@ -231,6 +237,9 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
       co_return broken.cause;
     }
     if (attempt.has_event()) co_return std::nullopt;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) co_return std::nullopt;
+    }
     if (x.deadline.fired()) co_return deadline_error(x);
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
@@ -259,21 +268,22 @@ Awaitable<base::MaybeError> RequestFlow::refused_rest(Exchange& x) {
 void RequestFlow::note_resumed(Exchange& x) {
   Resumption& broken = *x.record().resumption;
   broken.pauses = false;
+  ++broken.resumed;
   const auto pause = x.settlement.enter(base::Phase::kStream) - broken.since;
   x.attempts.now().answers();
   arm_unless_none(x.deadline, parts_.config.silence);
+  note_silence(x);
   x.delivery.note_heard(parts_.timers.now());
   keep_delivered(x);
   const auto metrics = parts_.metrics.deployment(x.record().deployment);
   metrics->resumed(broken.reason, ResumeOutcome::kResumed);
   metrics->pause.observe(pause);
-  parts_.log.info("an answer goes on at another replica",
-                  {{"request_id", x.ask.request_id},
-                   {"from", broken.from},
-                   {"replica_id", x.record().replica},
-                   {"reason", base::name(broken.reason)},
-                   {"tokens", broken.tokens},
-                   {"pause_ms", pause}});
+  parts_.log.info("an answer goes on at another replica", {{"request_id", x.ask.request_id},
+                                                           {"from", broken.from},
+                                                           {"replica_id", x.record().replica},
+                                                           {"reason", base::name(broken.reason)},
+                                                           {"tokens", broken.tokens},
+                                                           {"pause_ms", pause}});
 }
 
 void RequestFlow::note_not_resumed(Exchange& x, const base::Error& told) {

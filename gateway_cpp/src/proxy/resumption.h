@@ -13,22 +13,23 @@
 namespace penstock::proxy {
 
 struct Resumption {
-  unsigned count = 0;       // how often it went on, or was to
+  unsigned count = 0;       // how often it was to go on
+  unsigned resumed = 0;     // and did
   unsigned attempts = 0;    // calls for that
   std::string from;         // the replicas where it was until then, in their order: "r1, r2"
   bool was_broken = false;  // and not only handed over
   upstream::Usage paid;     // for its calls so far
+  upstream::Usage seen;     // of it, by then
   upstream::Head head;      // as its client was told it
-  uint32_t config = 0;      // of where it began: Attempt::config()
 
   // ---- of the last time
   base::ResumeReason reason = base::ResumeReason::kLost;
   GoesOn goes_on;
-  base::Error cause;      // that its client is told where nobody goes on with it
+  base::Error cause;  // that its client is told where nobody goes on with it
   base::SteadyTime since;
-  uint64_t tokens = 0;    // that its client has
-  bool pauses = false;    // nothing of the rest has come yet
-  bool anew = false;      // its client has nothing of it: it begins once more
+  uint64_t tokens = 0;  // that its client has
+  bool pauses = false;  // nothing of the rest has come yet
+  bool anew = false;    // its client has nothing of it: it begins once more
 };
 
 }  // namespace penstock::proxy

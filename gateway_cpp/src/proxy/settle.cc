@@ -150,8 +150,8 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
   const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
-  // Those that few lines have, each of three with the ones that go with it.
-  constexpr size_t kMost = 12;
+  // Those that few lines have, each of four with the ones that go with it.
+  constexpr size_t kMost = 11;
   std::vector<base::Field> more;
   const auto add = [&more](std::initializer_list<base::Field> fields) {
     if (more.empty()) more.reserve(kMost);
@@ -169,7 +169,7 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
     add({{"canary", record.canary}, {"arm", record.of_candidate ? "candidate" : "stable"}});
   }
   if (record.resumption && record.resumption->count > 0) {
-    add({{"resumes", record.resumption->count}, {"resumed_from", record.resumption->from}});
+    add({{"resumes", record.resumption->resumed}, {"resumed_from", record.resumption->from}});
   }
   log_.info("request settled",
             {{"request_id", record.request_id},

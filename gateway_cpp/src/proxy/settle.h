@@ -44,8 +44,8 @@ struct RequestRecord {
   std::string_view program;  // what came of its router program, static; empty: none was asked
   std::string legs;          // that the program had engines do, each with what came of it
   std::unique_ptr<Resumption> resumption;  // null: its answer never broke
-  std::string_view canary;   // the name of the one that its deployment has; empty: none
-  unsigned status = 499;     // what the client saw; 499: it left before
+  std::string_view canary;  // the name of the one that its deployment has; empty: none
+  unsigned status = 499;    // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
   bool of_candidate = false;  // its arm, where it is of a canary
   unsigned attempts = 0;

@@ -128,7 +128,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
   for (;;) {
     std::optional<Written> written = shortcut.take_written();
     if (!written && x.reply.behind()) {
-      const Sent caught_up = co_await x.reply.flush();
+      const Sent caught_up = co_await catch_up(x);
       if (caught_up == Sent::kGone) {
         x.delivery.lost();
         break;
@@ -140,7 +140,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
       written = write_news(x);
     }
     if (written) {
-      if (written->sent == Sent::kBlocked) written->sent = co_await x.reply.flush();
+      if (written->sent == Sent::kBlocked) written->sent = co_await catch_up(x);
       if (written->piece == Piece::kCutOff) co_return Streamed::kOver;
       if (written->sent == Sent::kGone) break;
       note_passed_on(x);
@@ -156,7 +156,9 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
     if (x.delivered && moves(x, running.word)) co_return Streamed::kBroken;
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
-      if (breaks(x, base::ResumeReason::kHang, error)) co_return Streamed::kBroken;
+      if (!call.has_bytes() && breaks(x, base::ResumeReason::kHang, error)) {
+        co_return Streamed::kBroken;
+      }
       co_await fail(x, error);
       co_return Streamed::kOver;
     }
@@ -166,6 +168,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
     }
   }
   const base::Error error = stop_error(x.stop());
+  if (x.pauses()) note_not_resumed(x, error);
   co_await fail(x, error);
   co_return Streamed::kOver;
 }
@@ -220,7 +223,9 @@ Piece RequestFlow::take_news(Exchange& x) {
 Piece RequestFlow::last_piece(Exchange& x) {
   x.danger.aboard.leave();
   const bool reached = x.delivery.reached_end();
-  if (x.delivery.has_all() || (x.attempts.call().failed() && reached)) return Piece::kLast;
+  const upstream::Call& call = x.attempts.call();
+  const bool came_before = call.failed() && reached && !call.failure().repeated;
+  if (x.delivery.has_all() || came_before) return Piece::kLast;
   base::MaybeError fault = fault_of_end(x);
   if (!fault && !reached) fault = unended();
   if (!fault) {

@@ -152,18 +152,22 @@ void Call::take_chunk(const ChunkView& chunk) {
   held_.seen.completion_tokens += chunk.tokens;
 }
 
-// Of an answer that it goes on with it counts all, and has sent none a second time.
+// Of an answer that it goes on with it counts all, and has sent none a second time: else its client
+// has more than the whole. Who counts the rest alone counts wrongly, and harms nobody.
 bool Call::adds_up(const Finished& outcome) const {
-  if (held_.paid == Usage{} || !outcome.usage) return true;
-  return outcome.usage->completion_tokens >= held_.seen.completion_tokens;
+  const uint32_t before = held_.paid.completion_tokens;
+  const uint32_t whole = outcome.usage ? outcome.usage->completion_tokens : 0;
+  return before == 0 || whole < before || whole >= held_.seen.completion_tokens;
 }
 
 // What it says at its end is believed or not as a whole: then it costs what was seen.
 void Call::finish(Finished outcome) {
   std::string fault = fault_of(outcome);
-  if (fault.empty() && !adds_up(outcome)) fault = "it counts fewer tokens than its client has";
+  const bool repeated = fault.empty() && !adds_up(outcome);
+  if (repeated) fault = "its client had some of it before";
   if (!fault.empty()) {
     give_up(fault);
+    failure_->repeated = repeated;
     return end(Held::Ended::kCutShort);
   }
   outcome_ = std::move(outcome);

@@ -2,6 +2,8 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
+
 namespace penstock::upstream {
 
 namespace {
@@ -13,8 +15,7 @@ char* put_number(uint64_t number, char* to) {
 }
 
 char* put_bytes(std::string_view bytes, char* to) {
-  std::memcpy(to, bytes.data(), bytes.size());
-  return to + bytes.size();
+  return std::copy(bytes.begin(), bytes.end(), to);
 }
 
 char* put_text(std::string_view text, char* to) {

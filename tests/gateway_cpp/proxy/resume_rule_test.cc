@@ -13,8 +13,8 @@ using How = GoesOn::How;
 using Reason = base::ResumeReason;
 using Source = upstream::CallFailure::Source;
 
-upstream::CallFailure failure(Source source, const std::string& code = "upstream_error",
-                              v1::Retry retry = v1::RETRY_NEVER) {
+upstream::CallFailure failed_by(Source source, const std::string& code = "upstream_error",
+                                v1::Retry retry = v1::RETRY_NEVER) {
   upstream::CallFailure made{.source = source, .error = {}};
   made.error.set_code(code);
   made.error.set_retry(retry);
@@ -22,26 +22,26 @@ upstream::CallFailure failure(Source source, const std::string& code = "upstream
 }
 
 TEST(ResumeReasonTest, IsWhatNoOtherReplicaWouldDoLikewise) {
-  upstream::CallFailure stopped = failure(Source::kReplica);
+  upstream::CallFailure stopped = failed_by(Source::kReplica);
   stopped.stopped = true;
   struct Case {
     upstream::CallFailure failure;
     std::optional<Reason> reason;
   };
-  const auto aboard = [](const char* code) { return failure(Source::kReplica, code); };
+  const auto aboard = [](const char* code) { return failed_by(Source::kReplica, code); };
   const std::vector<Case> cases = {
-      {failure(Source::kLost), Reason::kLost},
-      {failure(Source::kEnded), Reason::kLost},
-      {failure(Source::kUnreachable), std::nullopt},
+      {failed_by(Source::kLost), Reason::kLost},
+      {failed_by(Source::kEnded), Reason::kLost},
+      {failed_by(Source::kUnreachable), std::nullopt},
       {stopped, Reason::kLost},
       {aboard("draining"), Reason::kLost},
       {aboard("engine_stopped"), Reason::kLost},
       {aboard("engine_dead"), Reason::kCrash},
       {aboard("engine_killed"), Reason::kKill},
       {aboard("engine_hung"), Reason::kHang},
-      {failure(Source::kReplica, "engine_dead", v1::RETRY_BEFORE_FIRST_TOKEN), Reason::kLost},
+      {failed_by(Source::kReplica, "engine_dead", v1::RETRY_BEFORE_FIRST_TOKEN), Reason::kLost},
       {aboard("engine_error"), std::nullopt},
-      {failure(Source::kReplica, "oom_contained", v1::RETRY_BEFORE_FIRST_TOKEN), std::nullopt},
+      {failed_by(Source::kReplica, "oom_contained", v1::RETRY_BEFORE_FIRST_TOKEN), std::nullopt},
       {aboard("upstream_error"), std::nullopt},
   };
   for (const Case& one : cases) {
@@ -84,7 +84,8 @@ TEST(ResumeRuleTest, HasYoungAnswersAndThoseOfASecondCrashGoApart) {
 
 TEST(ResumeRuleTest, LeavesASuspectApartWhateverEndsItsEngine) {
   for (const auto reason : {Reason::kKill, Reason::kHang, Reason::kLost, Reason::kHandOver}) {
-    const BrokenAnswer answer{.reason = reason, .resumable = true, .tokens = 99, .was_suspect = true};
+    const BrokenAnswer answer{
+        .reason = reason, .resumable = true, .tokens = 99, .was_suspect = true};
     EXPECT_EQ(goes_on(answer).how, How::kApart) << base::name(reason);
   }
 }

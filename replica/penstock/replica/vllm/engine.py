@@ -15,10 +15,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.replica.adapters.table import AdapterTable, load_named
-from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable, Code, Prepared
+from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable
 from penstock.replica.calls.answers import events_of
 from penstock.replica.engine import Sink
 from penstock.replica.microserving.values import MicroServingError
@@ -38,8 +37,8 @@ from penstock.replica.values import (
 from penstock.replica.vllm.endpoints import ENDPOINTS
 from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.guards import elements
-from penstock.replica.vllm.lora.adapter_files import shapes_of
 from penstock.replica.vllm.lora.adapters import VllmWeights
+from penstock.replica.vllm.lora.named import look_at_named
 from penstock.replica.vllm.microserving.kv_calls import KvCalls
 from penstock.replica.vllm.microserving.reading import prompts_of
 from penstock.replica.vllm.microserving.service import Asking, VllmMicroServing
@@ -108,7 +107,7 @@ class VllmEngine:
         self._sleeps = sleeps
         self._kv = KvCalls(microserving)
         self._slept_at = 0  # level of its last sleep
-        self._changed: Callable[[], None] | None = None
+        self._changed: Callable[[], None] = lambda: None
         self._self_test = SelfTest(self._answer, served_name, self._self_tested)
         self._widest = 0  # rank of the adapters that it begins with
 
@@ -120,7 +119,8 @@ class VllmEngine:
     async def _start(self) -> EngineFacts:
         check_early(self._engine_args, allow_model_code=self._allow_model_code)
         place = await asyncio.to_thread(checks.find_model, self._model)
-        missing = await self._look_at_named(place)
+        rank = self._room.max_rank or LARGEST_RANK
+        missing, self._widest = await look_at_named(self._named, self._weights, place, rank)
         slots = self._room.slots_for(self._named)
         named = (self._served_name, self._engine_args)
         order = Order(place, *named, slots, self._rank(slots), self._sleeps, self._kv.host)
@@ -128,8 +128,7 @@ class VllmEngine:
         launched = await self._launcher.start()
         self._up = await self._open(launched)
         self._stages.ended("app")
-        if self._changed is not None:
-            launched.gauges.changed = self._changed
+        launched.gauges.changed = self._changed
         self._open_adapters(launched, self._up)
         for adapter in self._named:
             if adapter in missing:
@@ -145,8 +144,9 @@ class VllmEngine:
         asking = Asking(self._prompts_of, self._held, self._weights.request)
         await self._kv.begin(launched, found, asking)
         self._stages.ended("warm_up")
-        if not self._up.pooling:
-            self._self_test.begin()
+        if self._up.pooling:
+            self._self_test.rule_out("its model pools: no answer of it comes in parts")
+        self._self_test.begin()
         return found
 
     @property
@@ -270,23 +270,19 @@ class VllmEngine:
         except Exception as error:
             self._raise_if_dead()
             raise EngineError(f"vLLM does not wake: {causes.of_exception(error)}") from error
-        if not self._running().pooling:
-            self._self_test.begin()
+        self._self_test.begin()
 
     def no_resume(self) -> str | None:
         """As its self-test has shown; see the Protocol."""
-        if self._up is not None and self._up.pooling:
-            return "its model pools: no answer of it comes in parts"
         return self._self_test.outcome
 
     def self_test_failed(self) -> bool:
         """Whether that is why."""
-        return bool(self._self_test.outcome)
+        return self._self_test.failed
 
     def _self_tested(self) -> None:
         self._running().launched.llm.resumes = self._self_test.outcome == ""
-        if self._changed is not None:
-            self._changed()
+        self._changed()
 
     async def stop(self) -> None:
         """Ends the engine and its processes. Calls that still run fail as by its death."""
@@ -355,27 +351,6 @@ class VllmEngine:
         # Others may have taken its place before this task had its turn.
         while not self._table.is_open(call.adapter):
             await self._table.load(adapter, wait=max(0.0, until - time.monotonic()))
-
-    async def _look_at_named(
-        self, place: checks.ModelPlace
-    ) -> dict[AdapterSource, AdapterUnavailable]:
-        """Looks at the adapters that it begins with before vLLM starts, which takes long; those
-        that are not there. Raises `CannotLoad` for one that was given as a directory."""
-        rank = self._room.max_rank or LARGEST_RANK
-        shapes = await asyncio.to_thread(shapes_of, place)
-        self._weights.limits = FamilyLimits(max_rank=rank, shapes=shapes)
-        looks = [self._weights.prepare(adapter) for adapter in self._named]
-        missing: dict[AdapterSource, AdapterUnavailable] = {}
-        for adapter, found in zip(
-            self._named, await asyncio.gather(*looks, return_exceptions=True), strict=True
-        ):
-            if isinstance(found, Prepared):
-                self._widest = max(self._widest, found.rank)
-            elif not isinstance(found, EngineError) or (adapter.source and not adapter.digest):
-                raise found
-            else:
-                missing[adapter] = AdapterUnavailable(Code.LOAD_FAILED, str(found))
-        return missing
 
     def _rank(self, slots: int) -> int:
         """What the engine has to have room for; others than the named ones may be wider."""

@@ -85,15 +85,21 @@ class _Answer:
 
 class SelfTest:
     """Of one engine. `answer`: answers a call, whatever is known so far; `told` is called once it
-    is known. `outcome`: why the engine does not go on; empty: it does; None: not known."""
+    is known. `outcome`: why the engine does not go on; empty: it does; None: not known. `failed`:
+    whether the test says so."""
 
     def __init__(self, answer: Answerer, model: str, told: Callable[[], None]) -> None:
         self.outcome: str | None = None
+        self.failed = False
         self._answer = answer
         self._model = model
         self._told = told
         self._tasks = OwnedTasks()
         self._run_now: asyncio.Task[None] | None = None
+
+    def rule_out(self, why: str) -> None:
+        """There is nothing to test."""
+        self.outcome = why
 
     def begin(self) -> None:
         """Runs it, unless its outcome is known."""
@@ -115,6 +121,7 @@ class SelfTest:
             log.debug("the self-test ended", exc_info=error)
             wrong = f"{type(error).__name__}: {error}"
         self.outcome = f"its self-test failed: {wrong}" if wrong else ""
+        self.failed = bool(wrong)
         if wrong:
             log.warning("this replica goes on with no answer of another: %s", self.outcome)
         self._told()

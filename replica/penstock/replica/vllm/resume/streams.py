@@ -1,9 +1,9 @@
 """A stream whose tokens are kept: each event stands behind the tokens that it is made of, and no
 other's, so that whoever knows how many events a client has knows its tokens.
 
-vLLM takes outputs of several choices, and of several prompts, in heaps. Here they pass one choice
-at a time, and the next one not before what was made of this one is written. Pure, but for vLLM's
-outputs, used by their attributes alone.
+vLLM takes the outputs of several prompts in heaps. Here they pass one by one, and the next one not
+before what was made of this one is written. Pure, but for vLLM's outputs, used by their attributes
+alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator
-from copy import copy
 from typing import Any, Final
 
 from penstock.replica.vllm.resume.apart import Apart
@@ -24,6 +23,9 @@ Outputs = AsyncGenerator[Any, None]
 Ask = Callable[..., Outputs]
 """Asks the engine, given a priority."""
 
+_SEVERAL: Final = "/v1/completions"
+"""Takes several prompts."""
+
 _AT_ONCE: Final = 16
 """Outputs that were delivered and pass in one turn of the loop, at some 50 us each."""
 
@@ -33,14 +35,14 @@ def note_kind(tap: CallTap, prompt: Any, sampling_params: Any, *, resumes: bool)
     Whether the outputs of this request of its are to pass one by one."""
     if not tap.call.token_groups:
         return False
-    resumable = resumes and can_be_resumed(prompt, sampling_params)
+    resumable = resumes and can_be_resumed(tap.call.path, prompt, sampling_params)
     tap.resumable = resumable and tap.resumable is not False
     if not is_streamed(sampling_params):
         return False
     if sampling_params.num_logprobs is not None:
         tap.apart = tap.apart or Apart()
         tap.gathers = True
-    return tap.gathers or sampling_params.n > 1 or tap.call.path == "/v1/completions"
+    return tap.gathers or tap.call.path == _SEVERAL
 
 
 async def replayed_first(tap: CallTap, name: str, ask: Ask, *, priority: int) -> Outputs:
@@ -81,25 +83,11 @@ async def one_by_one(tap: CallTap, saw: Callable[[Any], None], outputs: Outputs)
     """The outputs of one request of the call, which `saw` sees as they pass."""
     async with contextlib.aclosing(outputs):
         async for output in outputs:
-            for one in _parts(output):
-                async with tap.turn:
-                    saw(one)
-                    with _gathered(tap):
-                        yield one
-                    await tap.write_gathered()
-
-
-def _parts(output: Any) -> Iterator[Any]:
-    """The output as several, of one choice each."""
-    parts = output.outputs
-    if len(parts) < 2:
-        yield output
-        return
-    for part in parts:
-        one = copy(output)
-        one.outputs = [part]
-        one.finished = output.finished and part is parts[-1]
-        yield one
+            async with tap.turn:
+                saw(output)
+                with _gathered(tap):
+                    yield output
+                await tap.write_gathered()
 
 
 @contextlib.contextmanager

@@ -195,7 +195,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
     ) -> Begun:
         """Begins a request of which another replica has delivered something."""
         assert tap.continuation is not None
-        if not can_be_resumed(prompt, sampling_params):
+        if not can_be_resumed(tap.call.path, prompt, sampling_params):
             _refuse(tap, errors.cannot_resume())
         model, tokens = self.model_config, _tokens(prompt)
         most = (sampling_params.max_tokens or model.max_model_len, model.max_model_len)
