@@ -60,9 +60,7 @@ class DeploymentMetrics {
   // A request for this deployment was answered by a rung of its ladder. `reason` is static.
   void degraded(std::string_view reason, std::string_view rung);
   // An answer broke or was handed over, and that is what came of it.
-  void resumed(ResumeReason reason, ResumeOutcome outcome) {
-    resumes_[at(reason, outcome)].add();
-  }
+  void resumed(ResumeReason reason, ResumeOutcome outcome) { resumes_[at(reason, outcome)].add(); }
   // How often; readers ask, too.
   std::uint64_t resumes(ResumeReason reason, ResumeOutcome outcome) const {
     return resumes_[at(reason, outcome)].value();
