@@ -127,10 +127,10 @@ def _merged(body: bytes) -> list[Any]:
 
     merged: list[Any] = []
     for texts, ones in itertools.groupby(read, is_text):
+        group: list[Any] = list(ones)
         if not texts:
-            merged += ones
+            merged += group
             continue
-        group = list(ones)
         merged.append("".join(_text_of(one["choices"][0]) for one in group))
         merged.append({(one["id"], one["created"], one["model"]) for one in group})
     return merged

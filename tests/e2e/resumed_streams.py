@@ -7,15 +7,16 @@ goes. A stream is the same if all its bytes are, apart from comments, its id and
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import re
 import socket
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
+
+import grpc
 
 from penstock.control.replica_tokens import callers_token
 from penstock.v1 import inference_pb2
@@ -90,7 +91,6 @@ class Seen:
 
     ask: Ask
     raw: bytearray = field(default_factory=bytearray)
-    arrivals: list[tuple[float, int]] = field(default_factory=list)  # when, and bytes by then
     ended: bool = False
     left: bool = False
     error: str = ""
@@ -107,13 +107,17 @@ class Seen:
         assert found, self.head
         return found[1]
 
+    def begun(self, events: int) -> bool:
+        """Whether so many have come, or no more will."""
+        return self.ended or self.raw.count(b"data: ") >= events
+
     def body(self) -> bytes:
         """All of it; fails where the connection does not say that it is whole."""
         head, _, rest = bytes(self.raw).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200"), (self.error, bytes(self.raw)[:2000])
         if b"chunked" not in head:
             return rest
-        parts = []
+        parts: list[bytes] = []
         while True:
             size, _, rest = rest.partition(b"\r\n")
             assert size, f"cut short behind {b''.join(parts)[-300:]!r}"
@@ -143,12 +147,6 @@ class Seen:
         found: dict[str, Any] = json.loads(told.removeprefix(b"data: "))["penstock"]
         return found
 
-    def pause(self, since: float) -> float:
-        """Seconds from then until the first bytes behind the longest gap that ends later."""
-        times = [at for at, _ in self.arrivals]
-        gaps = [(b - a, b) for a, b in itertools.pairwise(times) if b > since]
-        return max(gaps)[1] - since
-
 
 def _nameless(body: bytes) -> bytes:
     """Its id and its time, as the first event has them, are left out wherever they stand."""
@@ -173,7 +171,6 @@ async def read(
         async with asyncio.timeout(_HAD_ENOUGH):
             while data := await reader.read(1 << 16):
                 seen.raw += data
-                seen.arrivals.append((time.monotonic(), len(seen.raw)))
                 if hold is not None:
                     await hold.wait()
     except (OSError, TimeoutError) as error:
@@ -212,9 +209,7 @@ async def reading(
         for one in seen:
             group.create_task(read(port, one, **how))
         await until(
-            lambda: all(one.raw.count(b"data: ") >= begun or one.ended for one in seen),
-            within=60,
-            what="streams under way",
+            lambda: all(one.begun(begun) for one in seen), within=60, what="streams under way"
         )
         assert not any(one.ended for one in seen), [one.error for one in seen if one.ended]
         yield seen
@@ -243,23 +238,34 @@ def share(values: Sequence[float], part: float) -> float:
     return sorted(values)[min(int(part * len(values)), len(values) - 1)]
 
 
-def resumed_ids(system: System) -> list[str]:
-    """Of the requests that went on at another replica, once for each time."""
+@dataclass(frozen=True)
+class Resumed:
+    """One time that an answer went on at another replica, as the gateway's log has it."""
+
+    request_id: str
+    at: datetime  # its next event came
+
+
+def resumed(system: System) -> list[Resumed]:
+    """All of them so far, in order."""
     lines = [
         json.loads(line)
         for log in system.data.rglob("gateway-*.log")
         for line in log.read_text().splitlines()
         if "goes on at another replica" in line
     ]
-    return [line["request_id"] for line in lines]
+    return [Resumed(line["request_id"], datetime.fromisoformat(line["time"])) for line in lines]
 
 
 def is_idle(system: System) -> bool:
     """Whether nobody has anything left of any request."""
-    held = ("in_flight", "queued", "resume_bytes_held")
-    if any(metric(system, f"penstock_gateway_{name}") for name in held):
+    held = metric(system, "penstock_gateway_held_bytes", of="resumes")
+    if held or any(metric(system, f"penstock_gateway_{name}") for name in ("in_flight", "queued")):
         return False
-    return all(load.running == load.waiting == load.calls == 0 for load in loads(system))
+    try:
+        return all(load.running == load.waiting == load.calls == 0 for load in loads(system))
+    except grpc.RpcError:  # the head has yet to hear that one is gone
+        return False
 
 
 def loads(system: System) -> list[inference_pb2.Load]:
@@ -286,6 +292,3 @@ def busiest(system: System) -> dict[str, Any]:
         zip((r["id"] for r in replicas), (one.running for one in loads(system)), strict=True)
     )
     return max(replicas, key=lambda replica: works[replica["id"]])
-
-
-Check = Callable[[], bool]

@@ -64,7 +64,6 @@ void RequestFlow::note_written(Exchange& x, uint64_t bytes) {
 void RequestFlow::note_success(Exchange& x) {
   RequestRecord& record = x.record();
   record.outcome = base::Outcome::kSucceeded;
-  x.danger.guilty = false;  // whatever its engines died of
   x.attempts.now().answered();
   x.note_tokens(x.attempts.call().seen());
   if (!x.attempts.call().finished()) return;
@@ -85,6 +84,7 @@ void RequestFlow::note_success(Exchange& x) {
 // may not be known yet: another answer will tell.
 void RequestFlow::clear(Exchange& x) {
   if (parts_.suspects.empty() || x.at.route.deployment->managed) return;
+  x.danger.guilty = false;
   if (!x.danger.fingerprint && x.job && x.job->done()) x.danger.fingerprint = x.job->fingerprint;
   if (!x.danger.fingerprint && !x.large && !x.job) {
     x.danger.fingerprint =

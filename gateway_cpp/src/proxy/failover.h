@@ -28,7 +28,7 @@ class Failover {
   void recalled() { tried_.pop_back(); }
   // It goes on to another deployment: nobody there has had it yet.
   void elsewhere();
-  // Its answer broke at the last one, and goes on: by none of those where it broke.
+  // It broke at the last one, and goes on: there, too, once that one is back.
   void goes_on();
   // The last one it was sent to has failed; `has_engine`: it has one that a request could kill.
   Next after(const upstream::CallFailure& failure, bool has_engine = true);
@@ -36,6 +36,8 @@ class Failover {
   std::span<const routing::ReplicaId> tried() const { return tried_; }
   // Of these, those where its answer broke.
   std::span<const routing::ReplicaId> broken() const { return {tried_.data(), broken_}; }
+  // And the others: they would not have it.
+  std::span<const routing::ReplicaId> refused() const { return std::span(tried_).subspan(broken_); }
   // Another may be tried.
   bool is_left() const { return tried_.size() - broken_ < kMaxAttempts; }
   // Of the deployment's replicas, with the request on board. One that was just lost is chance; when

@@ -51,8 +51,7 @@ bool RequestFlow::asks_to_move(Exchange& x, routing::Word word) {
   const auto broken = x.attempts.failover().broken();
   std::vector<routing::ReplicaId> excluded(broken.begin(), broken.end());
   excluded.push_back({x.attempts.now().target().id});
-  const Resumption* before = x.record().resumption.get();
-  x.at.wanted.continues = before ? before->config : x.attempts.now().config();
+  x.at.wanted.continues = x.attempts.now().config();
   x.at.wanted.delivered = x.attempts.call().seen().completion_tokens;
   x.at.wanted.runs_on = word == routing::Word::kHandOver;
   x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),

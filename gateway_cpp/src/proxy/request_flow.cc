@@ -117,7 +117,8 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
     const Next next = begins_again(x, co_await note_failure(x));
     x.attempts.close(failure_error(x));
     if (next == Next::kGiveUp) co_return no_replica_left(x);
-    co_await wait_to_begin_again(x);
+    over = co_await wait_to_begin_again(x);
+    if (over) co_return over;
   }
 }
 
@@ -165,7 +166,7 @@ upstream::Held RequestFlow::held_for(Exchange& x) {
   upstream::Held held{.place = x.at.give_place(), .payer = x.at.account, .seen = {}};
   const Resumption* const before = x.record().resumption.get();
   if (before != nullptr) held.paid = before->paid;
-  if (x.pauses() && !before->anew) held.seen = before->paid;
+  if (x.pauses()) held.seen = before->seen;
   return held;
 }
 

@@ -158,6 +158,9 @@ class RequestFlow {
   bool exclude_suspects(const Exchange& x, std::vector<routing::ReplicaId>& excluded) const;
   void keep_if_alone(Exchange& x);
   bool board(Exchange& x, const routing::ReplicaId& replica);
+  bool is_quarantined(const Exchange& x);
+  static bool is_to_be_judged(const Exchange& x, base::ResumeReason reason);
+  Awaitable<base::MaybeError> judge(Exchange& x);
   Awaitable<base::MaybeError> wait_for_place(Exchange& x);
   std::chrono::milliseconds place_in(const Exchange& x) const;
   Awaitable<base::MaybeError> reconsider(Exchange& x);
@@ -210,10 +213,8 @@ class RequestFlow {
   std::optional<routing::Limits> limits_of_resume(const Exchange& x);
   GoesOn would_go_on(Exchange& x, base::ResumeReason reason);
   bool breaks(Exchange& x, base::ResumeReason reason, base::Error cause);
-  static void note_beginning(Exchange& x);
   static void note_broken(Exchange& x);
   bool goes_on_after(Exchange& x, const base::Error& fault);
-  bool is_quarantined(const Exchange& x);
   Awaitable<base::MaybeError> resume(Exchange& x);
   void leave_broken(Exchange& x);
   static void note_paid(Exchange& x);
@@ -228,7 +229,7 @@ class RequestFlow {
 
   // An answer of which its client has nothing begins once more: begin_again.cc
   Next begins_again(Exchange& x, Next next);
-  Awaitable<void> wait_to_begin_again(Exchange& x);
+  Awaitable<base::MaybeError> wait_to_begin_again(Exchange& x);
 
   // From a replica that is stuck, or leaves: hand_over.cc
   bool moves(Exchange& x, routing::Word word);

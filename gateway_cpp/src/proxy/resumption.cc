@@ -58,7 +58,7 @@ std::optional<routing::Limits> RequestFlow::limits_of_resume(const Exchange& x) 
 GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
   const Resumption* before = x.record().resumption.get();
   const bool anew = x.record().events == 0;
-  const uint32_t config = before && !before->anew ? before->config : x.attempts.now().config();
+  const uint32_t config = x.attempts.now().config();
   const bool has_body = !x.ask.body.empty() || x.large_body();
   return goes_on({.reason = reason,
                   .resumable = has_body && (anew || (x.delivered && config != 0)),
@@ -66,7 +66,7 @@ GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
                   .crashes = x.attempts.failover().crashes(),
                   .resumes = before ? before->count : 0,
                   .was_suspect = x.danger.suspect,
-                  .quarantined = is_quarantined(x)});
+                  .quarantined = is_quarantined(x) && !is_to_be_judged(x, reason)});
 }
 
 // The answer under way has broken, and all that came of it is written: whether it goes on.
@@ -81,7 +81,7 @@ bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cau
   broken.cause = std::move(cause);
   if (!std::exchange(broken.pauses, true)) broken.since = parts_.clock.steady_now();
   broken.tokens = x.attempts.call().seen().completion_tokens;
-  if (broken.count == 0 || broken.anew) note_beginning(x);
+  if (broken.count == 0 || broken.anew) broken.head = x.attempts.call().head();
   broken.anew = x.record().events == 0;
   note_broken(x);
   if (broken.goes_on.how == How::kNot) note_not_resumed(x, broken.cause);
@@ -96,22 +96,11 @@ void RequestFlow::note_broken(Exchange& x) {
   if (x.canary) x.canary->course.failed(broken.cause, !broken.anew);
 }
 
-// By what another replica is held to it.
-void RequestFlow::note_beginning(Exchange& x) {
-  x.record().resumption->head = x.attempts.call().head();
-  x.record().resumption->config = x.attempts.now().config();
-}
-
 // Likewise, of a call that has ended.
 bool RequestFlow::goes_on_after(Exchange& x, const base::Error& fault) {
   const upstream::Call& call = x.attempts.call();
   const auto reason = call.failed() ? resume_reason(call.failure()) : std::nullopt;
   return reason && breaks(x, *reason, fault);
-}
-
-bool RequestFlow::is_quarantined(const Exchange& x) {
-  if (!x.danger.fingerprint || parts_.suspects.empty()) return false;
-  return !parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
 }
 
 // Until the rest has begun to come; an error is what its client is told.
@@ -122,7 +111,8 @@ Awaitable<base::MaybeError> RequestFlow::resume(Exchange& x) {
   leave_broken(x);
   while (!over) {
     x.waits_from = x.settlement.enter(base::Phase::kAdmit);
-    if (!x.at.has_place()) over = co_await wait_to_go_on(x);
+    if (is_to_be_judged(x, x.record().resumption->reason)) over = co_await judge(x);
+    if (!over && !x.at.has_place()) over = co_await wait_to_go_on(x);
     if (over) break;
     send(x);
     over = co_await first_of_rest(x);
@@ -148,6 +138,8 @@ void RequestFlow::leave_broken(Exchange& x) {
   if (broken.anew && x.delivered) x.delivered->begin_again();
   x.note_tokens(call.seen());
   note_paid(x);
+  broken.seen = broken.anew ? upstream::Usage() : call.seen();
+  const uint32_t config = broken.anew ? 0 : x.attempts.now().config();
   if (!broken.from.empty()) broken.from += ", ";
   broken.from += x.attempts.now().target().id;
   ++broken.count;
@@ -155,7 +147,7 @@ void RequestFlow::leave_broken(Exchange& x) {
   x.attempts.goes_on();
   if (x.at.has() == Has::kTurn) x.at.leave_unused();  // it was to be handed over
   x.at.wanted.runs_on = false;
-  x.at.wanted.continues = broken.anew ? 0 : broken.config;
+  x.at.wanted.continues = config;
   x.at.wanted.delivered = static_cast<uint32_t>(broken.tokens);
   x.danger.aboard.leave();
   x.danger.suspect = broken.goes_on.how == How::kApart;
@@ -201,8 +193,9 @@ void RequestFlow::seek_place(Exchange& x, bool looks_again) {
     if (x.at.take_place() && apart) keep_if_alone(x);
     if (x.at.has_place()) return;
   }
-  const auto tried = x.attempts.failover().tried();
-  std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
+  if (x.at.wanted.continues == 0 && !is_another_ready(x)) return;
+  const auto refused = x.attempts.failover().refused();
+  std::vector<routing::ReplicaId> excluded(refused.begin(), refused.end());
   if (apart && !exclude_suspects(x, excluded)) return;
   const bool waits = x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
                                             [&x] { return x.make_waker(); });
@@ -211,11 +204,12 @@ void RequestFlow::seek_place(Exchange& x, bool looks_again) {
   if (x.at.was_given_place() && x.at.take_place() && apart) keep_if_alone(x);
 }
 
+// What speaks against the one where it broke passes.
 bool RequestFlow::is_another_ready(const Exchange& x) {
-  const auto tried = x.attempts.failover().tried();
+  const auto refused = x.attempts.failover().refused();
   const uint32_t config = x.at.wanted.continues;
-  return config != 0 ? x.at.dispatcher->is_ready_to_continue(config, tried)
-                     : x.at.dispatcher->is_ready_besides(tried);
+  if (config != 0) return x.at.dispatcher->is_ready_to_continue(config, refused);
+  return x.at.dispatcher->is_ready_besides(refused) && x.at.dispatcher->another_is_usable({});
 }
 
 base::Error RequestFlow::nobody_goes_on(const Exchange& x) {

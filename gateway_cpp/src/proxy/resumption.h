@@ -19,8 +19,8 @@ struct Resumption {
   std::string from;         // the replicas where it was until then, in their order: "r1, r2"
   bool was_broken = false;  // and not only handed over
   upstream::Usage paid;     // for its calls so far
+  upstream::Usage seen;     // of it, by then
   upstream::Head head;      // as its client was told it
-  uint32_t config = 0;      // of where it began: Attempt::config()
 
   // ---- of the last time
   base::ResumeReason reason = base::ResumeReason::kLost;

@@ -168,6 +168,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
     }
   }
   const base::Error error = stop_error(x.stop());
+  if (x.pauses()) note_not_resumed(x, error);
   co_await fail(x, error);
   co_return Streamed::kOver;
 }
@@ -222,7 +223,9 @@ Piece RequestFlow::take_news(Exchange& x) {
 Piece RequestFlow::last_piece(Exchange& x) {
   x.danger.aboard.leave();
   const bool reached = x.delivery.reached_end();
-  if (x.delivery.has_all() || (x.attempts.call().failed() && reached)) return Piece::kLast;
+  const upstream::Call& call = x.attempts.call();
+  const bool came_before = call.failed() && reached && !call.failure().repeated;
+  if (x.delivery.has_all() || came_before) return Piece::kLast;
   base::MaybeError fault = fault_of_end(x);
   if (!fault && !reached) fault = unended();
   if (!fault) {

@@ -41,8 +41,8 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
   }
   if (next == Next::kTryAnother) {
     x.attempts.close(*std::move(fault));
-    co_await wait_to_begin_again(x);
-    co_return Delivered::kNothing;
+    const auto proved = co_await wait_to_begin_again(x);
+    co_return proved ? Delivered::kBroken : Delivered::kNothing;
   }
   if (fault) {
     x.attempts.failed(*std::move(fault));

@@ -163,9 +163,11 @@ bool Call::adds_up(const Finished& outcome) const {
 // What it says at its end is believed or not as a whole: then it costs what was seen.
 void Call::finish(Finished outcome) {
   std::string fault = fault_of(outcome);
-  if (fault.empty() && !adds_up(outcome)) fault = "its client had some of it before";
+  const bool repeated = fault.empty() && !adds_up(outcome);
+  if (repeated) fault = "its client had some of it before";
   if (!fault.empty()) {
     give_up(fault);
+    failure_->repeated = repeated;
     return end(Held::Ended::kCutShort);
   }
   outcome_ = std::move(outcome);

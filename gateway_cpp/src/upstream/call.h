@@ -44,7 +44,8 @@ struct CallFailure {
   };
   Source source = Source::kReplica;
   v1::ErrorDetail error;
-  bool stopped = false;  // by a replica that nobody had told to
+  bool stopped = false;   // by a replica that nobody had told to
+  bool repeated = false;  // its client has more than the answer, whatever its last event says
 };
 
 // Who pays for a call: told what it cost, once for each call.

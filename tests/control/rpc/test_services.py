@@ -261,8 +261,6 @@ async def test_a_watcher_gets_every_field_of_the_routes(served: Served) -> None:
     assert (limits.wait_budget_ms, limits.kv_pressure, limits.max_prompt_tokens) == (5, 0.5, 6)
     assert (limits.max_completion_tokens, limits.max_n) == (7, 8)
     assert limits.progress_deadline_ms == 9
-    assert (limits.resume, limits.resume_wait_ms) == (False, 10)
-    assert (cloud.limits.resume, cloud.limits.resume_wait_ms) == (True, 10_000)
     assert (deployment.selection_policy, deployment.session_affinity) == ("session", "revision")
     assert [(c.deployment, c.permille) for c in deployment.canary] == [("next", 50)]
     ladders = [(each.reason, list(each.rungs)) for each in deployment.ladders]
@@ -286,6 +284,7 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     counts = routes_pb2.DeploymentReport(
         deployment="mini", queued=1, in_flight=2, requests=9, sent=8, estimated_wait_ms=7
     )
+    counts.resumed = 12
     doubt = routes_pb2.ReplicaDoubt(replica_id="r1", reason="slow", for_ms=6)
     for gateway_id in ("gw-1", "far"):
         stream = served.routes.Report()
@@ -306,7 +305,7 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     assert known.report.snapshot_version == 2
     (found,) = known.report.deployments
     assert (found.queued, found.in_flight, found.requests) == (1, 2, 9)
-    assert (found.sent, found.estimated_wait_ms) == (8, 7)
+    assert (found.sent, found.estimated_wait_ms, found.resumed) == (8, 7, 12)
     assert (known.report.instance, known.report.doubts) == ("i", (("r1", "slow", 6),))
 
 

@@ -74,6 +74,8 @@ TEST_F(ResumeSuspectsTest, GoesApartAfterASecondCrash) {
   serve({"r1", "r2", "r3"});
   report(2);
   crash_both(2, 3);
+  EXPECT_EQ(upstream_.calls.size(), 4U) << "first all that were aboard are to have heard of it";
+  pass(milliseconds(150));
   EXPECT_EQ(replicas(), (std::vector<std::string>{"r1", "r1", "r2", "r2", "r3"}));
   EXPECT_FALSE(done_);
 }
@@ -83,11 +85,11 @@ TEST_F(ResumeSuspectsTest, IsToldWhereItIsProvedToHaveDoneIt) {
   die(0);
   say(1, event("b"));
   die(1);
+  pass(milliseconds(150));
   EXPECT_TRUE(done_);
   EXPECT_EQ(upstream_.calls.size(), 2U) << "two engines, and no third";
   EXPECT_NE(reply_.text.find("engine_dead"), std::string::npos) << reply_.text;
   EXPECT_EQ(reply_.text.find("quarantined"), std::string::npos);
-  EXPECT_TRUE(is_logged(R"("why":"it is quarantined")"));
 }
 
 TEST_F(ResumeSuspectsTest, IsHeldBackByNoKillAndNoHang) {
@@ -122,6 +124,7 @@ TEST_F(ResumeSuspectsTest, OfUnaryAnswersOneThatKillsEnginesHasTwo) {
   ask(kUnary);
   die(0);
   die(1);
+  pass(milliseconds(150));
   EXPECT_TRUE(done_);
   EXPECT_EQ(upstream_.calls.size(), 2U);
   EXPECT_EQ(reply_.status, 503U);

@@ -250,6 +250,26 @@ TEST_F(ResumeTest, EndsWithTheGatewayInThePause) {
   EXPECT_TRUE(reply_.cut_off);
 }
 
+TEST_F(ResumeTest, EndsWithItsKeyInThePause) {
+  serve({"r1"});
+  Ask asked;
+  asked.request_id = "req_1";
+  asked.endpoint = endpoint_;
+  asked.body = kStream;
+  asked.received = clock_.steady_now();
+  asked.caller = caller();
+  asked.caller.key_id = "k1";
+  loop_.spawn(run(std::move(asked)));
+  loop_.poll();
+  say(0, event("a"));
+  lose(0);
+  ended_keys_ = {"k1"};
+  serve({"r1"});
+  pass(milliseconds(50));
+  EXPECT_TRUE(done_);
+  EXPECT_NE(reply_.text.find("was revoked while"), std::string::npos) << reply_.text;
+}
+
 TEST_F(ResumeTest, HoldsTheDeadlineOfTheFirstEvent) {
   limits_.first_event_deadline = seconds(5);
   serve({"r1", "r2", "r3"});

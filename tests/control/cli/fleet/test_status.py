@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from penstock.control.admin.rollout.models import DeploymentModel, SpecModel
@@ -188,3 +189,10 @@ def test_a_replica_that_does_not_resume_says_why_where_it_might() -> None:
     assert "seeded differs" not in shown(replace(everything, deployments=[off]))
     cloud = deployment().model_copy(update={"managed": True})
     assert "seeded differs" not in shown(replace(everything, deployments=[cloud]))
+
+
+def test_a_replica_that_leaves_says_when_its_streams_move() -> None:
+    at = datetime(2026, 1, 2, 12, 0, 30, tzinfo=UTC)
+    leaving = replica("mini-1", state="draining", hand_over_at=at)
+    words = "its streams go on at other replicas from 12:00:30 UTC on"
+    assert words in shown(replace(EVERYTHING, replicas=[leaving]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any, cast
 
 import pytest
 
@@ -29,7 +30,7 @@ def test_who_says_nothing_has_a_queue_of_a_hundred_for_half_a_minute() -> None:
 @pytest.mark.parametrize("name", [each.name for each in fields(Limits) if each.name != "resume"])
 def test_a_limit_below_zero_is_refused(name: str) -> None:
     with pytest.raises(InvalidSpec, match=f"{name} is -1"):
-        replace(Limits(), **{name: -1})
+        replace(Limits(), **cast("Any", {name: -1}))
 
 
 def test_nobody_waits_for_hours_to_go_on() -> None:

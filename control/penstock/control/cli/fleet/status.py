@@ -110,6 +110,7 @@ def to_parts(everything: Everything) -> list[Part]:
         listing("Replicas", REPLICA_COLUMNS, (_replica(it, unobserved) for it in replicas)),
         *notes((it.id, _error(it)) for it in replicas),
         *notes((it.id, _doubts(it)) for it in replicas),
+        *notes((it.id, _hands_over(it)) for it in replicas),
         *notes(map(replica_note, replicas)),
         *_why_not_resumed(deployments, replicas),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
@@ -209,6 +210,11 @@ def _doubts(it: ReplicaModel) -> str:
         f"{doubt.gateway} sends it nothing for {_duration(doubt.for_ms)}: {doubt.reason}"
         for doubt in it.doubts
     )
+
+
+def _hands_over(it: ReplicaModel) -> str:
+    at = it.hand_over_at
+    return f"its streams go on at other replicas from {at:%H:%M:%S} UTC on" if at else ""
 
 
 def _why_not_resumed(

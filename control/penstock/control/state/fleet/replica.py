@@ -234,6 +234,7 @@ class Replica:
     leaving: str = ""  # why this head lets it go; empty: it does not
     to_sleep: bool = False  # it drains towards its sleep, not towards its end
     role: str = ""  # for router programs, where its deployment has roles; empty: none yet
+    hand_over_at: datetime | None = None  # while it drains: its streams move from then on
 
     @property
     def is_as_ordered(self) -> bool:
@@ -338,6 +339,7 @@ class Node:
     state: NodeState
     since: datetime  # of the state
     draining: bool = False  # an operator wants it empty
+    hand_over: bool = False  # at once: streams there move as soon as their replica drains
     intent: NodeIntent = NodeIntent.SERVING
 
     @property
