@@ -1,6 +1,7 @@
 #include "upstream/event_reader.h"
 
 #include "upstream/token_groups.h"
+#include "upstream/usual_event.h"
 #include "upstream/wire_fields.h"
 
 namespace penstock::upstream {
@@ -44,14 +45,14 @@ bool read_head(std::string_view bytes, Head& head) {
 
 // Those of a chunk lie one behind the other, where protobuf has written it.
 bool read_groups(WireFields& fields, TokenGroupsView& groups) {
-  const char* const from = fields.at() - 1;  // the tag
-  const std::string_view before = groups.bytes;
-  if (!before.empty() && before.data() + before.size() != from) return false;
+  std::string_view& read = groups.bytes;
+  const char* const from = fields.rest().data() - 1;  // the tag
+  if (read.empty()) read = {from, 0};
+  if (read.data() + read.size() != from) return false;
   TokenGroup group;
   std::string_view bytes;
   if (!fields.bytes(bytes) || !read_group(bytes, group)) return false;
-  const auto size = static_cast<size_t>(fields.at() - from);
-  groups.bytes = {before.empty() ? from : before.data(), before.size() + size};
+  read = {read.data(), static_cast<size_t>(fields.rest().data() - read.data())};
   return is_ascii(group.finish_reason) && is_ascii(group.stop_reason);
 }
 
@@ -148,6 +149,8 @@ Part& part_of(std::optional<Part>& part) {
 }  // namespace
 
 bool read_event(std::string_view bytes, CallEvent& event, CallEvent::Rest& rest) {
+  event = {};
+  if (read_usual(bytes, event)) return true;
   event = {};
   const auto rest_of = [&event, &rest]() -> CallEvent::Rest& {
     if (event.rest == nullptr) rest = {};

@@ -17,19 +17,30 @@ namespace penstock::upstream {
 // Any groups; `to` has room for as many bytes as they have. Returns where the next would go.
 char* record_any(const TokenGroupsView& groups, char* to);
 
-// Likewise; nearly all chunks have one group, whose ids are all that it says.
-inline char* record_groups(const TokenGroupsView& groups, char* to) {
-  constexpr size_t kFraming = 4;  // the group's tag and size, those of its ids
-  constexpr size_t kMostIds = 63;
-  const std::string_view bytes = groups.bytes;
-  const size_t ids = bytes.size() - kFraming;
-  if (ids > kMostIds || bytes[2] != bytes_field(v1::TokenGroup::kTokenIdsFieldNumber) ||
-      bytes[3] != static_cast<char>(ids)) {
-    return record_any(groups, to);
+// As memcpy, of what is short, in two that may overlap.
+inline void copy_few(std::string_view from, char* to) {
+  const auto in_two = [&](size_t part) {
+    std::memcpy(to, from.data(), part);
+    std::memcpy(to + from.size() - part, from.data() + from.size() - part, part);
+  };
+  if (from.size() > 2 * sizeof(uint32_t)) {
+    std::memcpy(to, from.data(), from.size());
+  } else if (from.size() >= sizeof(uint32_t)) {
+    in_two(sizeof(uint32_t));
+  } else if (from.size() >= sizeof(uint16_t)) {
+    in_two(sizeof(uint16_t));
+  } else if (!from.empty()) {
+    *to = from.front();
   }
-  *to++ = static_cast<char>(ids << 1U);
-  std::memcpy(to, bytes.data() + kFraming, ids);
-  return to + ids;
+}
+
+// As record_any(); nearly all chunks have one group, whose ids are all that it says.
+inline char* record_groups(const TokenGroupsView& groups, char* to) {
+  if (!groups.is_few) return record_any(groups, to);
+  const std::string_view ids{groups.bytes.data() + kFewFraming, groups.bytes.size() - kFewFraming};
+  *to++ = static_cast<char>(ids.size() << 1U);
+  copy_few(ids, to);
+  return to + ids.size();
 }
 
 // Hands each group of a record to take(const TokenGroup&), in their order.

@@ -23,12 +23,15 @@ struct TokenGroup {
 // Whether they are varints of numbers of 32 bits. The last one ends with them.
 inline bool are_token_ids(std::string_view ids) {
   constexpr unsigned kLongest = 5;
+  const auto goes_on = [](char byte) { return static_cast<unsigned char>(byte) > 0x7fU; };
+  if (ids.empty() || goes_on(ids.back())) return ids.empty();
+  if (ids.size() <= kLongest) return true;
   unsigned length = 0;
   for (const char byte : ids) {
-    length = static_cast<unsigned char>(byte) > 0x7fU ? length + 1 : 0;
+    length = goes_on(byte) ? length + 1 : 0;
     if (length == kLongest) return false;
   }
-  return length == 0;
+  return true;
 }
 
 // False: `bytes` are not what protobuf would write of a v1::TokenGroup. Texts may be any bytes.
@@ -49,9 +52,28 @@ inline bool read_group(std::string_view bytes, TokenGroup& group) {
   });
 }
 
+// Of a group whose ids are all that it says, and few, as nearly all are; written as a field.
+inline constexpr size_t kFewFraming = 4;  // its tag, its size, the ids' tag, their size
+inline constexpr size_t kFewIds = 63;     // bytes of them
+
+// The bytes that such a field takes at the beginning of `bytes`, which has its tag; 0: it is
+// another.
+inline size_t size_of_few_ids(std::string_view bytes) {
+  if (bytes.size() < kFewFraming || bytes[2] != bytes_field(v1::TokenGroup::kTokenIdsFieldNumber)) {
+    return 0;
+  }
+  const size_t ids = static_cast<unsigned char>(bytes[3]);
+  const size_t size = kFewFraming + ids;
+  if (ids > kFewIds || static_cast<unsigned char>(bytes[1]) != ids + 2 || size > bytes.size()) {
+    return 0;
+  }
+  return are_token_ids({bytes.data() + kFewFraming, ids}) ? size : 0;
+}
+
 // Fields `groups` of a v1::Chunk, one behind the other as they lie, each looked at once before.
 struct TokenGroupsView {
   std::string_view bytes{};
+  bool is_few = false;  // there is one, and size_of_few_ids() is its size; false: look
 
   bool empty() const { return bytes.empty(); }
   // Hands each to take(const TokenGroup&), in their order.

@@ -35,8 +35,8 @@ class WireFields {
       : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   bool empty() const { return at_ == end_; }
-  // Where the next begins.
-  const char* at() const { return at_; }
+  // What was not read yet.
+  std::string_view rest() const { return {at_, static_cast<size_t>(end_ - at_)}; }
 
   // Too large a number is cut, as protobuf cuts it.
   template <std::unsigned_integral Number>
