@@ -112,7 +112,7 @@ def _choices(event: Any, texts: Any, told: list[Any]) -> None:
         for one in logprobs.get("tokens") or ():
             texts[at, "logprobs"] += f"{one!r} "
         if choice.get("finish_reason"):
-            told.append((at, choice["finish_reason"], choice.get("stop_reason")))
+            texts[at, "end"] += f"{choice['finish_reason']} {choice.get('stop_reason')}"
 
 
 def _delta(event: Any, texts: Any, told: list[Any]) -> None:

@@ -132,4 +132,6 @@ async def test_what_has_ended_is_not_asked_of_the_engine(engine: VllmEngine) -> 
         for left in (0, 1, 2):
             cut = len(whole.chunks) - left
             checked(whole, cut, await gone_on(engine, asked, whole, cut))
-        assert (engine.load().tokens, engine.load().steps) == (before.tokens, before.steps)
+        after = engine.load()
+        assert (after.tokens, after.prompt_tokens) == (before.tokens, before.prompt_tokens)
+        assert after.prefix_queries == before.prefix_queries
