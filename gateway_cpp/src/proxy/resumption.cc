@@ -138,7 +138,10 @@ void RequestFlow::leave_broken(Exchange& x) {
   if (broken.anew && x.delivered) x.delivered->begin_again();
   x.note_tokens(call.seen());
   note_paid(x);
+  // What its engine has made besides, as it says at its end, another one makes once more.
+  broken.tokens = broken.anew ? 0 : x.delivered->tokens();
   broken.seen = broken.anew ? upstream::Usage() : call.seen();
+  broken.seen.completion_tokens = static_cast<uint32_t>(broken.tokens);
   const uint32_t config = broken.anew ? 0 : x.attempts.now().config();
   if (!broken.from.empty()) broken.from += ", ";
   broken.from += x.attempts.now().target().id;

@@ -175,6 +175,23 @@ async def test_two_breaks_are_one_answer_and_the_third_is_told(start: Start) -> 
     assert sorted(len(replica.calls) for replica in system.replicas) == [0, 1, 1, 1]
 
 
+async def test_what_an_engine_made_besides_before_its_death_is_made_once_more(start: Start) -> None:
+    whole, breaks = answer(6), Breaks(_costing(killed, completion_tokens=6))
+    system = await alike(start, breaking(whole, 3, breaks), saying(whole))
+    seen = await broken(system, breaks.off, whole.said(3))
+    assert seen.body == whole.body
+
+
+def _costing(end: Script, **usage: int) -> Script:
+    """The end of a call that has cost so much by then."""
+
+    async def script(call: FakeCall) -> None:
+        call.usage = common.Usage(prompt_tokens=PROMPT_TOKENS, **usage)
+        await end(call)
+
+    return script
+
+
 async def test_the_payer_pays_prompt_and_tokens_once(start: Start) -> None:
     whole, breaks = answer(6), Breaks()
     scripts = (breaking(whole, 2, breaks), breaking(whole, 4, breaks), saying(whole))
