@@ -61,7 +61,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
     aside: Aside
     """Where large answers are made."""
 
-    resumes = False
+    resumes = True
     """Whether answers may be gone on with elsewhere, as far as the engine goes."""
 
     fault: BaseException | None = None
