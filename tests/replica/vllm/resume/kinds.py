@@ -26,7 +26,7 @@ _FLAT_TOOL = {"type": "function", "name": "get_weather", "parameters": _WEATHER}
 _ANTHROPIC_TOOL = {"name": "get_weather", "input_schema": _WEATHER}
 _SCHEMA = {"type": "json_schema", "json_schema": {"name": "p", "schema": _PERSON, "strict": True}}
 _ASKED = "What is the weather in Paris?"
-_HOT: Final = {"temperature": 1.0, "seed": 5}
+_HOT: Final[dict[str, Any]] = {"temperature": 1.0, "seed": 5}
 
 
 def _chat(question: str = "What is a gateway?", **fields: Any) -> tuple[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from penstock.replica.calls.answers import EventSink
 from penstock.replica.values import Call
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.fairness.seats import Ticket
@@ -160,3 +161,25 @@ async def test_its_ticket_has_prompt_and_delivered_tokens(
     # What has ended needs no seat.
     await gone_on(engine, asked, whole, len(whole.chunks))
     assert len(tickets) == 1
+
+
+async def test_a_client_that_leaves_while_it_is_replayed_leaves_nothing_behind(
+    engine: VllmEngine,
+) -> None:
+    await _tested(engine)
+    states = engine.launched.llm.output_processor.request_states
+    for kind in ("long", "three choices", "prompts"):
+        asked = call(kind, f"left-{kind.replace(' ', '-')}")
+        whole = await streamed(engine, asked)
+        resumed = replace(asked, token_groups=True, resume=whole.resume(len(whole.chunks) - 4))
+        for turns in range(12):
+            sink = EventSink()
+            async with asyncio.TaskGroup() as tasks:
+                answer = tasks.create_task(engine.answer(resumed, sink))
+                while not states:
+                    await asyncio.sleep(0)
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                sink.leave(answer)
+            await until(lambda: not states, "all is gone")
+        checked(whole, 2, await gone_on(engine, asked, whole, 2))
