@@ -124,10 +124,10 @@ class Laws:
     def _no_hand_over_is_put_off(self, old: ClusterView, new: ClusterView) -> None:
         for replica in new.replicas.values():
             before = old.replicas.get(replica.id)
-            if before and before.state is replica.state is ReplicaState.DRAINING:
-                if before.hand_over_at:
-                    assert replica.hand_over_at
-                    assert replica.hand_over_at <= before.hand_over_at
+            drains = before and before.state is replica.state is ReplicaState.DRAINING
+            if before and drains and before.hand_over_at:
+                assert replica.hand_over_at
+                assert replica.hand_over_at <= before.hand_over_at
 
     def _no_decision_costs_capacity(self, old: ClusterView, new: ClusterView) -> None:
         for deployment in old.deployments.values():

@@ -27,10 +27,10 @@ from penstock.replica.vllm.fairness.gate import Gate
 from penstock.replica.vllm.fairness.seats import Seats, Ticket
 from penstock.replica.vllm.fairness.turns import Line
 from penstock.replica.vllm.guards import budgets, limits
-from penstock.replica.vllm.resume import streams
 from penstock.replica.vllm.resume.continuation import BadResume, Begun, Bounds
 from penstock.replica.vllm.resume.kinds import can_be_resumed
 from penstock.replica.vllm.resume.replaying import Replaying
+from penstock.replica.vllm.serving import streams
 from penstock.replica.vllm.serving.aside import Aside
 from penstock.replica.vllm.serving.logprobs import PutOff
 from penstock.replica.vllm.serving.tap import CURRENT, CallTap

@@ -104,7 +104,7 @@ OF_RESUME: Final = (
             f"{_OPENAI}.completion.serving:time",
             f"{_OPENAI}.responses.serving:time",
         ),
-        ("resume/ids.py",),
+        ("serving/ids.py",),
         "names and times in an answer are the call's, wherever it is answered",
         "vLLM takes them from the request",
     ),
