@@ -112,12 +112,9 @@ class Gateway {
   runtime::GatewayState state_;
   http::WaitingRooms waiting_;
   admission::Suspects suspects_;
-  runtime::BodyBudget bodies_;
-  runtime::BodyBudget answers_;
-  runtime::BodyBudget resume_bytes_;
+  runtime::BodyBudget bodies_, answers_, resume_bytes_;
   const http::MachineName machine_{http::own_machine_name(), http::full_machine_name};
-  const http::Doors doors_;
-  const http::Doors status_doors_;
+  const http::Doors doors_, status_doors_;
   const std::string instance_ = made_up_name();  // tells this process from those before it
   const uint64_t descriptors_;
   uint64_t limited_for_ = 0;  // the generation of routes that max_connections was set for

@@ -135,6 +135,14 @@ def _first_difference(mine: str, wanted: str) -> str:
     return f"{mine[max(0, at - 60) : at + 90]!r}, not {wanted[max(0, at - 60) : at + 90]!r}"
 
 
+def _tell(pauses: dict[str, list[float]]) -> None:
+    for blow, took in pauses.items():
+        took.sort()
+        half, most = took[len(took) // 2], took[int(len(took) * 0.99)]
+        told = (blow, len(took), 1000 * half, 1000 * most)
+        log.warning("%s: %d streams paused, p50 %.0f ms, p99 %.0f ms", *told)
+
+
 async def test_streams_over_a_death_say_what_they_would_have_said(folder: Path) -> None:
     chance, pauses, wrong = random.Random(5), dict[str, list[float]](), list[str]()
     asked = some(2 * STREAMS)
@@ -167,15 +175,6 @@ async def test_streams_over_a_death_say_what_they_would_have_said(folder: Path) 
                 pauses.setdefault(blow, []).extend(paused)
                 log.warning("round %d, %s: %d cut, %d wrong", number, blow, len(paused), len(wrong))
                 await asyncio.to_thread(system.wait_ready, 2, within=180)
-    for blow, took in pauses.items():
-        took.sort()
-        half, most = took[len(took) // 2], took[int(len(took) * 0.99)]
-        log.warning(
-            "%s: %d streams paused, p50 %.0f ms, p99 %.0f ms",
-            blow,
-            len(took),
-            1000 * half,
-            1000 * most,
-        )
+    _tell(pauses)
     assert sum(map(len, pauses.values())) > ROUNDS * STREAMS / 5
     assert not wrong, "\n".join(wrong)
