@@ -226,6 +226,8 @@ struct Exchange {
   void note_delivered(const upstream::TokenGroupsView& groups) {
     if (delivered && !delivered->note(groups)) forget_delivered();
   }
+  // Its client has something of the answer.
+  bool has_answered() const { return settlement.record.events > 0 || settlement.record.bytes > 0; }
   // It runs on, and could go on nowhere else: there is no room for what that takes.
   void forget_delivered() {
     delivered.reset();

@@ -75,6 +75,7 @@ Awaitable<bool> RequestFlow::leaves_stuck(Exchange& x) {
   if (!may_leave) co_return false;
   co_await note_stuck(x);
   x.danger.spared = !x.danger.suspect;
+  x.danger.aboard.leave();
   x.attempts.call().pay_seen();
   note_paid(x);
   x.attempts.close(why_it_moves(routing::Word::kStuck));

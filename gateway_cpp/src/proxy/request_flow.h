@@ -219,6 +219,7 @@ class RequestFlow {
   void leave_broken(Exchange& x);
   static void note_paid(Exchange& x);
   Awaitable<base::MaybeError> wait_to_go_on(Exchange& x);
+  static std::vector<routing::ReplicaId> not_to_go_on_at(const Exchange& x);
   void seek_place(Exchange& x, bool looks_again);
   static bool is_another_ready(const Exchange& x);
   base::Error nobody_goes_on(const Exchange& x);

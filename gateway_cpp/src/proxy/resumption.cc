@@ -57,16 +57,17 @@ std::optional<routing::Limits> RequestFlow::limits_of_resume(const Exchange& x) 
 // Whether the answer under way would go on if it broke for that reason.
 GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
   const Resumption* before = x.record().resumption.get();
-  const bool anew = x.record().events == 0;
+  const bool anew = !x.has_answered();
   const uint32_t config = x.attempts.now().config();
   const bool has_body = !x.ask.body.empty() || x.large_body();
-  return goes_on({.reason = reason,
-                  .resumable = has_body && (anew || (x.delivered && config != 0)),
-                  .tokens = x.attempts.call().seen().completion_tokens,
-                  .crashes = x.attempts.failover().crashes(),
-                  .resumes = before ? before->count : 0,
-                  .was_suspect = x.danger.suspect,
-                  .quarantined = is_quarantined(x) && !is_to_be_judged(x, reason)});
+  return goes_on(
+      {.reason = reason,
+       .resumable = has_body && (anew || (x.delivered && x.record().events > 0 && config != 0)),
+       .tokens = x.attempts.call().seen().completion_tokens,
+       .crashes = x.attempts.failover().crashes(),
+       .resumes = before ? before->count : 0,
+       .was_suspect = x.danger.suspect,
+       .quarantined = is_quarantined(x) && !is_to_be_judged(x, reason)});
 }
 
 // The answer under way has broken, and all that came of it is written: whether it goes on.
@@ -82,7 +83,7 @@ bool RequestFlow::breaks(Exchange& x, base::ResumeReason reason, base::Error cau
   if (!std::exchange(broken.pauses, true)) broken.since = parts_.clock.steady_now();
   broken.tokens = x.attempts.call().seen().completion_tokens;
   if (broken.count == 0 || broken.anew) broken.head = x.attempts.call().head();
-  broken.anew = x.record().events == 0;
+  broken.anew = !x.has_answered();
   note_broken(x);
   if (broken.goes_on.how == How::kNot) note_not_resumed(x, broken.cause);
   return broken.pauses;
@@ -134,12 +135,14 @@ void RequestFlow::leave_broken(Exchange& x) {
   Resumption& broken = *x.record().resumption;
   upstream::Call& call = x.attempts.call();
   if (!call.ended()) call.pay_seen();
-  if (!call.ended()) x.note_delivered(call.pending_groups());  // that made no event yet
+  // That made no event yet: another one makes them once more where there is no room for them.
+  if (!call.ended() && x.delivered) x.delivered->note(call.pending_groups());
   if (broken.anew && x.delivered) x.delivered->begin_again();
   x.note_tokens(call.seen());
   note_paid(x);
   // What its engine has made besides, as it says at its end, another one makes once more.
   broken.tokens = broken.anew ? 0 : x.delivered->tokens();
+  x.delivery.note_heard(parts_.timers.now());  // its pause is bounded by itself
   broken.seen = broken.anew ? upstream::Usage() : call.seen();
   broken.seen.completion_tokens = static_cast<uint32_t>(broken.tokens);
   const uint32_t config = broken.anew ? 0 : x.attempts.now().config();
@@ -166,16 +169,18 @@ void RequestFlow::note_paid(Exchange& x) {
 // While no equal replica is ready, it waits for one for so long as its deployment says; for room at
 // those that are ready as long as any request. The client may leave, and its patience may end.
 Awaitable<base::MaybeError> RequestFlow::wait_to_go_on(Exchange& x) {
-  const auto limits = limits_of_resume(x);
-  if (!limits) co_return x.record().resumption->cause;
-  arm_unless_none(x.queue_deadline, limits->queue_deadline);
   runtime::TimerWheel::Timer again(parts_.timers, x.reply.signal());
   std::optional<base::SteadyTime> none_since;
+  bool was_there = false;
   for (;;) {
+    const auto limits = limits_of_resume(x);
+    if (!limits) co_return x.record().resumption->cause;
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     seek_place(x, again.fired());
     if (x.at.has_place()) co_return std::nullopt;
     const bool is_there = is_another_ready(x);
+    if (is_there && !was_there) arm_unless_none(x.queue_deadline, limits->queue_deadline);
+    was_there = is_there;
     const auto now = parts_.clock.steady_now();
     none_since = is_there ? std::nullopt : std::optional(none_since.value_or(now));
     const bool in_vain =
@@ -197,14 +202,26 @@ void RequestFlow::seek_place(Exchange& x, bool looks_again) {
     if (x.at.has_place()) return;
   }
   if (x.at.wanted.continues == 0 && !is_another_ready(x)) return;
-  const auto refused = x.attempts.failover().refused();
-  std::vector<routing::ReplicaId> excluded(refused.begin(), refused.end());
+  std::vector<routing::ReplicaId> excluded = not_to_go_on_at(x);
   if (apart && !exclude_suspects(x, excluded)) return;
   const bool waits = x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
                                             [&x] { return x.make_waker(); });
   if (!waits) return;
   x.at.queued();
   if (x.at.was_given_place() && x.at.take_place() && apart) keep_if_alone(x);
+}
+
+// Those that have refused the rest; where others can have it, the one that said nothing of it, too:
+// it may do its other work well.
+std::vector<routing::ReplicaId> RequestFlow::not_to_go_on_at(const Exchange& x) {
+  const auto refused = x.attempts.failover().refused();
+  std::vector<routing::ReplicaId> excluded(refused.begin(), refused.end());
+  const auto broken = x.attempts.failover().broken();
+  const bool hung = x.settlement.record.resumption->reason == base::ResumeReason::kHang;
+  if (!hung || broken.empty() || x.at.wanted.continues == 0) return excluded;
+  excluded.push_back(broken.back());
+  if (!x.at.dispatcher->is_ready_to_continue(x.at.wanted.continues, excluded)) excluded.pop_back();
+  return excluded;
 }
 
 // What speaks against the one where it broke passes.
@@ -243,7 +260,10 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
     if (running.word == routing::Word::kStuck) {
       if (co_await leaves_stuck(x)) co_return std::nullopt;
     }
-    if (x.deadline.fired()) co_return deadline_error(x);
+    if (x.deadline.fired()) {
+      auto late = deadline_error(x);
+      co_return broken.anew ? std::move(late) : nobody_goes_on(x);
+    }
     if (x.heartbeat.fired() && !beat(x)) co_return stop_error(x.stop());
     co_await x.reply.signal().wait();
   }

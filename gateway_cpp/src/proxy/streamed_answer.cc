@@ -154,6 +154,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
     if (x.stop() != Stop::kNo) break;
     if (x.heartbeat.fired() && !beat(x)) break;
     if (x.delivered && moves(x, running.word)) co_return Streamed::kBroken;
+    if (!x.delivered && x.at.has() == Has::kTurn) x.at.leave_unused();
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
       if (!call.has_bytes() && breaks(x, base::ResumeReason::kHang, error)) {

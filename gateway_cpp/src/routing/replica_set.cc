@@ -13,6 +13,9 @@ using std::chrono::milliseconds;
 constexpr base::SteadyTime kNever = base::SteadyTime::max();
 // A suspect that is spared because nobody else is usable is looked at again after so long.
 constexpr std::chrono::seconds kSparedFor{1};
+// Of what replicas say of themselves, whose number is kept: they are foreign.
+constexpr std::size_t kLongestHash = 128;
+constexpr std::size_t kMostConfigs = 4096;
 
 milliseconds left_of(base::SteadyTime until, base::SteadyTime now) {
   return until > now ? std::chrono::ceil<milliseconds>(until - now) : milliseconds(0);
@@ -140,8 +143,9 @@ bool ReplicaSet::has_room_to_continue(std::uint32_t config, bool runs_on) const 
 }
 
 std::uint32_t ReplicaSet::config_number(const std::string& hash) {
-  if (hash.empty()) return 0;
+  if (hash.empty() || hash.size() > kLongestHash) return 0;
   const auto known = std::ranges::find(configs_, hash);
+  if (known == configs_.end() && configs_.size() == kMostConfigs) return 0;
   const auto number = static_cast<std::uint32_t>(known - configs_.begin()) + 1;
   if (known == configs_.end()) configs_.push_back(hash);
   return number;
