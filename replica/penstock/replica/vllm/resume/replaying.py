@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 from vllm.v1.engine import EngineCoreOutput, FinishReason
+from vllm.v1.engine.exceptions import EngineDeadError
 from vllm.v1.metrics.stats import PrefillStats
 from vllm.v1.outputs import LogprobsLists
 
@@ -28,6 +29,10 @@ _AT_ONCE: Final = 256
 Send = Callable[[Any], Awaitable[None]]
 
 
+class ReplayFailed(Exception):
+    """The replay broke for an error of its own, its cause: none of the client's."""
+
+
 class Replaying:
     """Of one engine. `processor`: vLLM's of outputs; `process`: its method by which no others are
     told; `cached_blocks`: tokens of a block where prompts are kept for others, else 0."""
@@ -35,6 +40,7 @@ class Replaying:
     def __init__(
         self, processor: Any, process: Callable[[Any], Any], send: Send, cached_blocks: int
     ) -> None:
+        self._processor = processor
         self._states = processor.request_states
         self._process = process
         self._send = send
@@ -43,7 +49,15 @@ class Replaying:
     async def enter(self, continuation: Continuation, sequence: Any) -> list[str]:
         """One of the call's sequences enters the engine, which hears of it once the last one of its
         request is here: it gets those that have not ended. Names those that have. Raises
-        `BadResume`, of whose request it has got nothing then."""
+        `BadResume`, of whose request it has got nothing then, and `ReplayFailed`."""
+        try:
+            return await self._enter(continuation, sequence)
+        except (BadResume, EngineDeadError):
+            raise
+        except Exception as error:
+            raise ReplayFailed(f"{type(error).__name__}: {error}") from error
+
+    async def _enter(self, continuation: Continuation, sequence: Any) -> list[str]:
         begun = continuation.request(sequence.external_req_id)
         begun.sequences.append(sequence)
         if len(begun.sequences) < begun.choices:
@@ -66,12 +80,20 @@ class Replaying:
             state = states[choice]
             if state.request_id not in self._states:
                 raise BadResume(f"choice {group.choice} ends before what was delivered of it")
-            self._process([_output(state, group, prefill, stops)])
+            self._pass_again(_output(state, group, prefill, stops))
             output = state.queue.get_nowait()
             _check(group, output, ended=state.request_id not in self._states)
             begun.outputs.append((place, output))
             if not count % _AT_ONCE:
                 await asyncio.sleep(0)
+
+    def _pass_again(self, output: EngineCoreOutput) -> None:
+        """Without a trace: vLLM makes it of figures, which the replay is not to move."""
+        tracing, self._processor.tracing_enabled = self._processor.tracing_enabled, False
+        try:
+            self._process([output])
+        finally:
+            self._processor.tracing_enabled = tracing
 
     def _prefill(self, begun: Begun, continuation: Continuation) -> PrefillStats:
         """What the client was told of the prompt's first computation, as far as that is known."""

@@ -39,6 +39,7 @@ OF_RESUME: Final = (
             "vllm.v1.metrics.stats:PrefillStats{num_cached_tokens, num_cache_creation_tokens}",
             "vllm.v1.outputs:LogprobsLists",
             f"{_PROCESSOR}:RequestState{{queue, request_id, logprobs_processor, is_prefilling}}",
+            f"{_PROCESSOR}:OutputProcessor{{tracing_enabled}}",
             f"{_PROCESSOR}:RequestOutputCollector.put(output)",
             f"{_PROCESSOR}:RequestOutputCollector.get_nowait()",
             f"{_PROCESSOR}:RequestOutputCollector{{output}}",
