@@ -9,6 +9,7 @@ itself; the engine's figures do not count what is replayed. Imports vLLM.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from copy import copy
 from typing import Any, Final
@@ -22,6 +23,8 @@ from vllm.v1.outputs import LogprobsLists
 from penstock.replica.values import TokenGroup
 from penstock.replica.vllm.resume.continuation import BadResume, Begun, Continuation
 from penstock.replica.vllm.resume.delivered import with_delivered
+
+log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 256
 """Groups that are read in one turn of the loop, at some 5 us each."""
@@ -55,6 +58,7 @@ class Replaying:
         except (BadResume, EngineDeadError):
             raise
         except Exception as error:
+            log.exception("a replay broke", extra={"request_id": sequence.external_req_id})
             raise ReplayFailed(f"{type(error).__name__}: {error}") from error
 
     async def _enter(self, continuation: Continuation, sequence: Any) -> list[str]:

@@ -33,6 +33,7 @@ OF_RESUME: Final = (
             "vllm.v1.engine:EngineCoreOutput{request_id, new_token_ids, new_logprobs, "
             "finish_reason, stop_reason, prefill_stats}",
             "vllm.v1.engine:EngineCoreRequest{request_id, external_req_id, sampling_params}",
+            "vllm.v1.engine.exceptions:EngineDeadError",
             "vllm.v1.engine:FinishReason.STOP",
             "vllm.v1.engine:FinishReason.LENGTH",
             "vllm.v1.engine:FinishReason.REPETITION",
