@@ -213,6 +213,8 @@ def test_what_fits_no_answer_is_refused_and_hurts_nobody(stub: Any, bend: Any) -
         (event,) = _asked(stub, bad)
         assert event.failed.error.code == "bad_resume", event
         assert event.failed.error.fault == common.FAULT_UPSTREAM
+        told = (event.failed.error.status, event.failed.error.type)
+        assert told == (400, "invalid_request_error")
         beside.read_until_ended(1)
         assert beside.events[1][-1].finished.usage.completion_tokens == 100
     load_when(stub, lambda load: load.running == 0 and load.waiting == 0)

@@ -108,11 +108,13 @@ def breaking(whole: Answer, events: int, end: Script, lie: Lie = HONEST) -> Scri
     return script
 
 
-def failing(code: str, *, retry: bool = False, status: int = 503) -> Script:
+def failing(
+    code: str, *, retry: bool = False, status: int = 503, type: str = "server_error"
+) -> Script:
     """An end: the replica says that it cannot go on."""
     error = common.ErrorDetail(
         status=status,
-        type="server_error",
+        type=type,
         code=code,
         message=f"the replica said {code}",
         fault=common.FAULT_UPSTREAM,
@@ -126,7 +128,7 @@ def failing(code: str, *, retry: bool = False, status: int = 503) -> Script:
 
 
 resume_unsupported = failing("resume_unsupported", retry=True)
-bad_resume = failing("bad_resume", status=500)
+bad_resume = failing("bad_resume", status=400, type="invalid_request_error")
 
 
 def equal_load(config_hash: str = "same", *, resumes: bool = True) -> v1.Load:

@@ -70,8 +70,8 @@ std::optional<v1::ErrorDetail> misfit(const v1::CallRequest& request, const Ask&
   const std::string why = misfit_of(request, ask);
   if (why.empty()) return std::nullopt;
   v1::ErrorDetail error;
-  error.set_status(500);
-  error.set_type("server_error");
+  error.set_status(400);
+  error.set_type("invalid_request_error");
   error.set_code("bad_resume");
   error.set_message("What is told as delivered is not the beginning of this answer: " + why + ".");
   error.set_fault(v1::FAULT_UPSTREAM);

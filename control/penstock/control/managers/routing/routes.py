@@ -169,7 +169,9 @@ class RouteManager:
             log.error("snapshot versions not reserved", extra={"error": str(error)})
 
     def _publish(self, version: int, routes: Routes) -> None:
-        self._snapshot = RouteSnapshot(version, self._clock.now(), routes, self._cluster.stamp)
+        now = self._clock.now()
+        ahead = timedelta(seconds=round((now - self._clock.steady()).total_seconds()))
+        self._snapshot = RouteSnapshot(version, now, routes, self._cluster.stamp, ahead)
         log.info(
             "routes changed",
             extra={"version": version, "replicas": [r.id for r in routes.replicas]},

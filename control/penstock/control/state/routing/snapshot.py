@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Target
@@ -152,6 +152,8 @@ class RouteSnapshot:
     made_at: datetime
     routes: Routes
     stamp: Stamp = field(default_factory=Stamp)
+    # What others' clocks show beyond the steady time, in which the moments of its routes are.
+    wall_ahead: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)

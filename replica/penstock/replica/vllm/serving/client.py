@@ -181,7 +181,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         apart = streams.note_kind(tap, prompt, sampling_params, resumes=self.resumes)
         if tap.continuation is not None:
             begun = self._go_on(tap, request_id, first, prompt, sampling_params)
-            tokens, over = tokens + begun.tokens, begun.is_over()
+            tokens, over = tokens + begun.read_each(), begun.is_over()
             ask = partial(streams.replayed_first, tap, request_id, ask)
         saw = partial(tap.saw, first)
         outputs = self._tapped(tap, request_id, ask, priority, _seen_later if apart else saw)
