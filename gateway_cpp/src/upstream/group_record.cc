@@ -13,8 +13,7 @@ char* put_number(uint64_t number, char* to) {
 }
 
 char* put_bytes(std::string_view bytes, char* to) {
-  std::memcpy(to, bytes.data(), bytes.size());
-  return to + bytes.size();
+  return to + bytes.copy(to, bytes.size());
 }
 
 char* put_text(std::string_view text, char* to) {
