@@ -172,7 +172,7 @@ _FACTS = EngineFacts("fake", "1", "1", 1, 1, "")
 class Reader:
     """A process that opens a session for all calls, reads it to its end and throws it away."""
 
-    def __init__(self, streams: int, groups: bool) -> None:
+    def __init__(self, streams: int, *, groups: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self.done: ProcessEvent = context.Event()
         self._addresses: Any = context.SimpleQueue()
@@ -212,10 +212,10 @@ def main() -> int:
     parser.add_argument("--streams", type=int, default=128)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--groups", action="store_true", help="ask for each chunk's tokens")
+    parser.add_argument("--groups", action="store_true", help="with the tokens of each chunk")
     args = parser.parse_args()
     chunks = args.streams * args.steps
-    reader = Reader(args.streams, args.groups)
+    reader = Reader(args.streams, groups=args.groups)
     gc.disable()
     asyncio.run(in_replica(args.streams, 20, reader))
     bare, whole = [], []

@@ -27,7 +27,7 @@ class Laws:
         self._calm = RECOVERY_STEPS  # steps since something broke
         self._served: dict[tuple[str, str], set[ReplicaId]] = {}
         self._given_up: set[ReplicaId] = set()  # they ran when nothing was wanted of them
-        cluster.after_decisions = self._no_decision_costs_capacity
+        cluster.after_decisions = self._each_decision_is_sound
         cluster.after_apply = self._what_nobody_wants_may_go
         cluster.before_stop = self._nothing_stops_that_is_sent_to
 
@@ -104,6 +104,19 @@ class Laws:
         of = {r.id for r in gateway.routes.replicas if r.deployment == name}
         found = {i for i in self._cluster.served_by(gateway) if i in of}
         return {i for i in found if self._cluster.model(i) != FLAKY}
+
+    def _each_decision_is_sound(self, old: ClusterView, new: ClusterView) -> None:
+        self._no_decision_costs_capacity(old, new)
+        self._who_drains_hands_over_at_one_moment(old, new)
+
+    def _who_drains_hands_over_at_one_moment(self, old: ClusterView, new: ClusterView) -> None:
+        """It is fixed when it drains, and put off never."""
+        for replica in new.replicas.values():
+            before = old.replicas.get(replica.id)
+            if replica.state is ReplicaState.DRAINING and new.owner(replica):
+                assert replica.hand_over_at, f"{replica.id} drains, and never hands over"
+                if before and before.state is ReplicaState.DRAINING and before.hand_over_at:
+                    assert replica.hand_over_at <= before.hand_over_at
 
     def _no_decision_costs_capacity(self, old: ClusterView, new: ClusterView) -> None:
         for deployment in old.deployments.values():

@@ -13,6 +13,7 @@ from penstock.control.state.fleet.replica import NodeId, NodeState, ReplicaState
 from penstock.control.state.rollout.status import DeploymentPhase, status_of
 from penstock.control.state.routing.limits import CanaryWeight, Limits, SelectionPolicy, Sharing
 from penstock.control.state.routing.program_setting import Program
+from penstock.control.state.switch import Switch
 from penstock.control.store.store import Key
 from tests.control.cluster_laws import Laws, serving_cluster
 from tests.fakes.control_values import MINI, spec
@@ -30,7 +31,7 @@ def unchanged(cluster: SimulatedCluster, steps: int = 60) -> None:
         assert [g.sends_to() for g in cluster.gateways.values()] == sent_to
 
 
-LIMITS = Limits(1, 2, 3, 4, 5, 0.5, 6, 7, 8, 9)
+LIMITS = Limits(1, 2, 3, 4, 5, 0.5, 6, 7, 8, 9, Switch.OFF, 10)
 SHARINGS = (
     *(Sharing(policy, program=Program(name="mine")) for policy in SelectionPolicy),
     Sharing(canary=(CanaryWeight("elsewhere", 100),)),

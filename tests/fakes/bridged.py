@@ -14,7 +14,7 @@ from penstock.replica.adapters.table import AdapterTable
 from penstock.replica.calls import wire
 from penstock.replica.calls.bridge import Bridge
 from penstock.replica.calls.inbox import Inbox
-from penstock.replica.engine import Sink, Sleepless, Unmoved
+from penstock.replica.engine import Sink, Sleepless, Unmoved, Unresumed
 from penstock.replica.reporting.presence import Presence
 from penstock.replica.values import (
     Call,
@@ -39,7 +39,7 @@ END = Finished(prompt_tokens=3, completion_tokens=2, finish_reasons=("stop",))
 Answer = Callable[[Call], AsyncIterator[Event]]
 
 
-class FakeEngine(Sleepless, Unmoved):
+class FakeEngine(Sleepless, Unmoved, Unresumed):
     """An engine whose answers a test writes; tells how far they came, and when one is over."""
 
     def __init__(self, answer: Answer) -> None:

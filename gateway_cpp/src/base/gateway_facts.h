@@ -14,6 +14,8 @@ namespace penstock::base {
 struct DeploymentFacts {
   std::string name;
   std::uint32_t queued = 0;
+  std::uint32_t broken = 0;                     // answers that wait to go on at another replica
+  std::uint32_t moving = 0;                     // likewise, which run on where they are
   std::chrono::milliseconds estimated_wait{0};  // of a request that came now
   std::vector<std::pair<std::string_view, std::uint64_t>> ejections = {};  // by reason, since start
 };

@@ -120,9 +120,10 @@ Awaitable<base::MaybeError> RequestFlow::select(Exchange& x) {
     if (over || x.at.has_place()) co_return over;
   }
   if (x.at.has() != Has::kTurn) {
-    const auto tried = x.attempts.failover().tried();
-    const bool waits = x.at.dispatcher->again(
-        x.at.turn(), x.at.wanted, {tried.begin(), tried.end()}, [&x] { return x.make_waker(); });
+    const auto refused = x.attempts.failover().refused();
+    const bool waits =
+        x.at.dispatcher->again(x.at.turn(), x.at.wanted, {refused.begin(), refused.end()},
+                               [&x] { return x.make_waker(); });
     if (!waits) co_return no_replica_left(x);
     x.at.queued();
     const auto limit = x.at.route.deployment->limits.queue_deadline;

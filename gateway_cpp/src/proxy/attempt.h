@@ -39,11 +39,13 @@ inline constexpr Transitions<Try> kAttempt{
 
 class Attempt {
  public:
-  Attempt(Target target, std::unique_ptr<upstream::Call> call)
-      : call_(std::move(call)), target_(std::move(target)) {}
+  Attempt(Target target, std::unique_ptr<upstream::Call> call, uint32_t config)
+      : call_(std::move(call)), config_(config), target_(std::move(target)) {}
 
   upstream::Call& call() const { return *call_; }
   const Target& target() const { return target_; }
+  // Destination::config() of where it is.
+  uint32_t config() const { return config_; }
   Try state() const { return state_.now(); }
   bool refused() const { return state_.refused(); }
   // Its replica has said something.
@@ -57,6 +59,7 @@ class Attempt {
  private:
   std::unique_ptr<upstream::Call> call_;
   Stage<Try, kAttempt> state_;
+  uint32_t config_;
   Target target_;
 };
 
@@ -74,13 +77,15 @@ class Attempts {
 
   // It goes to the target, whose call begins.
   void sent_to(const Target& target) { failover_.sent_to({target.id}); }
-  void begin(Target target, std::unique_ptr<upstream::Call> call) {
-    now_.emplace(std::move(target), std::move(call));
+  void begin(Target target, std::unique_ptr<upstream::Call> call, uint32_t config = 0) {
+    now_.emplace(std::move(target), std::move(call), config);
   }
   // The call of the one under way has failed.
   Next after(const upstream::CallFailure& failure, bool has_engine) {
     return failover_.after(failure, has_engine);
   }
+  // The answer of the last one broke, and is to go on at another.
+  void goes_on() { failover_.goes_on(); }
   // The one under way was in vain, and another may follow.
   void close(base::Error why) {
     failed(std::move(why));

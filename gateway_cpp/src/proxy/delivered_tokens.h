@@ -42,6 +42,8 @@ class DeliveredTokens {
     return true;
   }
 
+  // The answer begins once more: its client has nothing of it.
+  void begin_again() { at_ = record_.get(); }
   // A record of all of them, valid until the next is noted.
   std::string_view record() const { return {record_.get(), size()}; }
   size_t tokens() const;  // of them; looks at each

@@ -75,6 +75,7 @@ struct Danger {
   std::optional<admission::Fingerprint> fingerprint;
   bool suspect = false;                         // with the deployment where it is
   bool guilty = false;                          // engines have died of it, for all that is known
+  bool spared = false;                          // what its own engine ended of holds it not back
   std::optional<base::SteadyTime> waits_since;  // for a place where no other suspect is
   admission::Aboard aboard;
 
@@ -84,6 +85,7 @@ struct Danger {
     aboard.leave();
     fingerprint.reset();
     suspect = false;
+    spared = false;
     waits_since.reset();
   }
 };
@@ -155,7 +157,8 @@ struct Exchange {
   // How it ended otherwise than well.
   void failed(const base::Error& error) {
     settlement.failed(error);
-    if (canary) canary->course.failed(error, record().ttft.has_value());
+    const bool is_told = settlement.record.resumption && settlement.record.resumption->was_broken;
+    if (canary && !is_told) canary->course.failed(error, record().ttft.has_value());
   }
   // Its arm is told of it.
   void end_canary() noexcept;
@@ -210,6 +213,14 @@ struct Exchange {
     const routing::DeploymentRoute& deployment = *at.route.deployment;
     return request.form == openai::AnswerForm::kStream && deployment.limits.resume &&
            !deployment.managed;
+  }
+  // How often its answer went on at another replica.
+  unsigned resumes() const {
+    return settlement.record.resumption ? settlement.record.resumption->resumed : 0;
+  }
+  // Its answer broke, and is to go on at another replica.
+  bool pauses() const {
+    return settlement.record.resumption && settlement.record.resumption->pauses;
   }
   // These groups' events are written to its client.
   void note_delivered(const upstream::TokenGroupsView& groups) {

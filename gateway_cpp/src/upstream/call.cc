@@ -1,5 +1,6 @@
 #include "upstream/call.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -21,11 +22,30 @@ v1::ErrorDetail broken_answer(std::string message) {
   return error;
 }
 
+template <class Number>
+Number less(Number whole, Number part) {
+  return whole - std::min(whole, part);
+}
+
+Usage less(const Usage& whole, const Usage& part) {
+  return {.prompt_tokens = less(whole.prompt_tokens, part.prompt_tokens),
+          .completion_tokens = less(whole.completion_tokens, part.completion_tokens),
+          .cached_tokens = less(whole.cached_tokens, part.cached_tokens),
+          .cost_nanousd = less(whole.cost_nanousd, part.cost_nanousd)};
+}
+
 }  // namespace
 
+void Held::pay(const Usage& usage) {
+  if (const auto told = std::exchange(payer, nullptr)) told->cost(less(usage, paid));
+}
+
+// Tokens of calls before are read as the prompt is.
 void Held::settle(const Usage& usage, Ended ended) {
-  if (const auto told = std::exchange(payer, nullptr)) told->cost(usage);
-  place.worked(admission::TokenEstimate::work_of(usage.prompt_tokens, usage.completion_tokens));
+  pay(usage);
+  const uint64_t read = uint64_t{usage.prompt_tokens} + paid.completion_tokens;
+  place.worked(admission::TokenEstimate::work_of(
+      read, less(usage.completion_tokens, paid.completion_tokens)));
   if (ended == Ended::kCutShort) place.cut_short();
   place.release();
 }
@@ -132,10 +152,22 @@ void Call::take_chunk(const ChunkView& chunk) {
   held_.seen.completion_tokens += chunk.tokens;
 }
 
+// Of an answer that it goes on with it counts all, and has sent none a second time: else its client
+// has more than the whole. Who counts the rest alone counts wrongly, and harms nobody.
+bool Call::adds_up(const Finished& outcome) const {
+  const uint32_t before = held_.paid.completion_tokens;
+  const uint32_t whole = outcome.usage ? outcome.usage->completion_tokens : 0;
+  return before == 0 || whole < before || whole >= held_.seen.completion_tokens;
+}
+
 // What it says at its end is believed or not as a whole: then it costs what was seen.
 void Call::finish(Finished outcome) {
-  if (const std::string fault = fault_of(outcome); !fault.empty()) {
+  std::string fault = fault_of(outcome);
+  const bool repeated = fault.empty() && !adds_up(outcome);
+  if (repeated) fault = "its client had some of it before";
+  if (!fault.empty()) {
     give_up(fault);
+    failure_->repeated = repeated;
     return end(Held::Ended::kCutShort);
   }
   outcome_ = std::move(outcome);
@@ -156,6 +188,7 @@ void Call::end_failed(v1::Failed& failed) {
 void Call::end_unasked(const v1::Cancelled& cancelled) {
   failure_.emplace().error =
       broken_answer("The replica stopped working on this answer before its end.");
+  failure_->stopped = true;
   end_ = End::kFailed;
   if (cancelled.has_usage()) held_.seen = bounded(usage_of(cancelled.usage()));
   end(Held::Ended::kCutShort);

@@ -44,6 +44,8 @@ struct CallFailure {
   };
   Source source = Source::kReplica;
   v1::ErrorDetail error;
+  bool stopped = false;   // by a replica that nobody had told to
+  bool repeated = false;  // its client has more than the answer, whatever its last event says
 };
 
 // Who pays for a call: told what it cost, once for each call.
@@ -61,12 +63,15 @@ class Payer {
 struct Held {
   dispatch::Place place;
   std::shared_ptr<Payer> payer;  // null: nobody
-  Usage seen;                    // what has come of the call so far
+  Usage seen;                    // what has come of the answer so far
+  Usage paid = {};               // of this, for calls before that it goes on with
 
   // The replica is done with the call, and says what it cost; one that failed or was cancelled says
   // nothing of how long calls take.
   enum class Ended : uint8_t { kWhole, kCutShort };
   void settle(const Usage& usage, Ended ended);
+  // The same for its payer alone, who hears no more of it.
+  void pay(const Usage& usage);
   // The same by the last event of a call that nobody waits for; false: it is not the last.
   bool settle_by(const CallEvent& event);
   // The replica tells nothing any more: what was seen is what it cost.
@@ -134,6 +139,8 @@ class Call {
 
   // Idempotent. The replica stops; nothing more is delivered.
   void cancel();
+  // What was seen of it is what it costs, whatever its replica does beyond that.
+  void pay_seen() { held_.pay(held_.seen); }
 
   // Held from here to the call's end at the replica, however long its client takes to read.
   void hold(Held held);
@@ -159,6 +166,7 @@ class Call {
   void take_rest(CallEvent::Rest& rest);
   void begin(Head head);
   void take_chunk(const ChunkView& chunk);
+  bool adds_up(const Finished& outcome) const;
   void finish(Finished outcome);
   void end_failed(v1::Failed& failed);
   void end_unasked(const v1::Cancelled& cancelled);

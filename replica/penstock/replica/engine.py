@@ -130,6 +130,14 @@ class Engine(Protocol):
         """Takes it back, and has forgotten all prefixes. What it answers then is for the caller to
         check, adapters are to be loaded anew. Raises `EngineError`."""
 
+    def no_resume(self) -> str | None:
+        """Why it goes on with no answer that another began, in one line for a person; empty: it
+        does; None: not known yet, and what `watch` was given is called once it is."""
+
+    def self_test_failed(self) -> bool:
+        """Whether `no_resume` says so because its self-test failed: a fault, while other reasons
+        are of its kind or its settings."""
+
     async def stop(self) -> None:
         """Ends the engine and every process it started."""
 
@@ -153,3 +161,15 @@ class Unmoved:
     """The part of an `Engine` that moves no KV."""
 
     microserving: MicroServing | None = None
+
+
+class Unresumed:
+    """The part of an `Engine` that goes on with no answer of another."""
+
+    def no_resume(self) -> str | None:
+        """It does not."""
+        return "its engine goes on with no answer that another began"
+
+    def self_test_failed(self) -> bool:
+        """It has none."""
+        return False

@@ -128,8 +128,6 @@ class Replica:
         self._bridge: Bridge | None = None  # where calls come to Python
         self._router_tokens = RouterTokens()
         keep_told_tokens(self._inbox, self._server, self._router_tokens)
-        self._presence = Presence(self._server, self._engine)
-        self._health = Health(self._engine, settings.served_name)
         self._registration = Registration(
             settings.agent,
             settings.replica_id,
@@ -138,6 +136,8 @@ class Replica:
             settings.own_token,
             stages,
         )
+        self._presence = Presence(self._server, self._engine, self._registration.resume_known)
+        self._health = Health(self._engine, settings.served_name)
 
     async def live(self) -> None:
         """Serves until SIGTERM or SIGINT. Raises what else ends a replica."""

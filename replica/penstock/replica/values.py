@@ -181,9 +181,10 @@ class EngineFacts:
     model_version: str
     max_model_len: int
     max_running: int
-    config_hash: str
+    config_hash: str  # of all that decides an answer: equal ones go on with each other's
     endpoints: tuple[str, ...] = ()  # paths that the model serves, by their first names
     model: str = ""  # path, hub id or the provider's id of the model that answers
+    settings_hash: str = ""  # as `config_hash`, whatever kind of device it runs on
 
 
 @dataclass(frozen=True, slots=True)

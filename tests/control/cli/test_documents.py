@@ -60,6 +60,13 @@ def test_a_directory_and_stdin_are_files_too(asked_head: AskedHead, file: Path) 
     assert asked_head.run("diff", "-f", str(file.parent)).exit_code == 0
 
 
+def test_whoever_hurries_has_streams_handed_over_at_once(asked_head: AskedHead, file: Path) -> None:
+    asked_head.run("apply", "-f", str(file))
+    file.write_text(FILE.replace("replicas: 0", "replicas: 1"))
+    asked_head.run("apply", "-f", str(file), "--hand-over")
+    assert asked_head.admin.cluster.view().deployment("chat").hand_over
+
+
 def test_a_change_is_told_field_by_field(asked_head: AskedHead, file: Path) -> None:
     asked_head.run("apply", "-f", str(file))
     file.write_text(FILE.replace("replicas: 0", "max_queued: 3").replace("search", "chat"))

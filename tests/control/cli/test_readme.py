@@ -13,6 +13,7 @@ from penstock.control.declared.fields import named
 from penstock.control.declared.listing import table
 from penstock.control.state.shadow.comparing import Account
 from tests.control.cli.conftest import AskedHead
+from tests.fakes.control_values import node
 
 OPERATE = Path(__file__).parents[3] / "docs" / "operate"
 PENSTOCK = ".venv/bin/penstock"
@@ -61,3 +62,16 @@ def test_every_command_of_a_page_is_taken(
         reply = asked_head.run(*command)
         nobody_ready = command[0] == "test" and "no replica of" in reply.stderr
         assert reply.exit_code == 0 or nobody_ready, (command, reply.stderr)
+
+
+def test_streams_of_replicas_that_leave_are_handed_over_as_the_page_says(
+    asked_head: AskedHead,
+) -> None:
+    cluster = asked_head.admin.cluster
+    cluster.replace(cluster.view().with_node(node("local")))
+    asked_head.run("deploy", "penstock-mini", "--engine", "vllm", "--model", "m")
+    commands = [each for each in pasted("changing.md") if {"--hand-over", "drain"} & set(each)]
+    assert [command[0] for command in commands] == ["rollout", "deploy", "scale", "drain", "drain"]
+    for command in commands:
+        reply = asked_head.run(*command)
+        assert reply.exit_code == 0, (command, reply.stderr)

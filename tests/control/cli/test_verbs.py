@@ -190,6 +190,9 @@ def test_a_node_is_drained_and_used_again(asked_head: AskedHead) -> None:
     assert asked_head.run("drain", "n1").stdout.startswith("n1 gets no replicas")
     assert json.loads(asked_head.run("drain", "n1", "--json").stdout)["draining"] is True
     assert asked_head.run("drain", "n1", "--undo").stdout == "n1 may have replicas again\n"
+    hurried = json.loads(asked_head.run("drain", "n1", "--hand-over", "--json").stdout)
+    assert (hurried["draining"], hurried["hand_over"]) == (True, True)
+    assert "leave --hand-over out" in asked_head.run("drain", "n1", "--undo", "--hand-over").stderr
     assert "'n2'" in asked_head.run("drain", "n2").stderr
 
 

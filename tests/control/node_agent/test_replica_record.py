@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,11 +10,13 @@ import pytest
 
 from penstock.control.errors import Code
 from penstock.control.node_agent.replica_record import (
+    NO_PROCESS,
     TRANSITIONS,
     AdapterFailure,
     HeldAdapter,
     Phase,
     ReplicaRecord,
+    as_registered,
     to_status,
 )
 from penstock.v1 import inference_pb2, nodes_pb2
@@ -65,6 +68,19 @@ def test_what_is_told_of_adapters_is_what_the_replica_told_and_not_what_it_is_to
     assert (failure.name, failure.digest) == ("pirate@1", "cd" * 32)
     assert (failure.reason, status.adapter_slots) == ("its rank is 64", 4)
     assert status.max_adapter_rank == 16
+
+
+def test_whether_it_resumes_is_told_as_its_process_says_it_and_forgotten_with_that() -> None:
+    failed = nodes_pb2.RegisterReplicaRequest(no_resume="seeded differs", resume_test_failed=True)
+    record = replace(ReplicaRecord(SPEC), **as_registered(ReplicaRecord(SPEC), failed))
+    status = to_status(record, Path("x.log"))
+    assert (status.resumes, status.no_resume) == (False, "seeded differs")
+    assert status.resume_test_failed
+    resumes = nodes_pb2.RegisterReplicaRequest(resumes=True)
+    record = replace(record, **as_registered(record, resumes))
+    status = to_status(record, Path("x.log"))
+    assert (status.resumes, status.no_resume, status.resume_test_failed) == (True, "", False)
+    assert not to_status(replace(record, **NO_PROCESS), Path("x.log")).resumes
 
 
 def test_a_record_names_every_digest_that_its_replica_holds_or_is_to_hold() -> None:

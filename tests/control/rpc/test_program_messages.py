@@ -23,12 +23,13 @@ from penstock.control.rpc.route_wire import RouteEncoder, gateway_report
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import ProgramStatus, ReplicaId
 from penstock.control.state.rollout.deployment import created
-from penstock.control.state.rollout.template import Switch, Template, template_digest
+from penstock.control.state.rollout.template import Template, template_digest
 from penstock.control.state.routing.limits import SelectionPolicy, Sharing
 from penstock.control.state.routing.program import digest_of
 from penstock.control.state.routing.program_counts import ProgramCounts, ProgramFailure
 from penstock.control.state.routing.program_setting import Program, Roles, Sees
 from penstock.control.state.routing.snapshot import MadeRoutes, Routes, RouteSnapshot
+from penstock.control.state.switch import Switch
 from penstock.control.state.tenancy.tokens import Role
 from penstock.control.store.adapters.content import AdapterContents
 from penstock.v1 import nodes_pb2, nodes_pb2_grpc, routes_pb2

@@ -48,6 +48,7 @@ from penstock.control.state.routing.limits import (
     SessionAffinity,
     Sharing,
 )
+from penstock.control.state.switch import Switch
 from penstock.control.state.tenancy.prices import Prices
 from penstock.control.state.tenancy.spend import Budgets, Spending
 from penstock.control.store.adapters.content import AdapterContents
@@ -58,7 +59,7 @@ from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import MINI, NOON, PATIENCE, UID, node, spec
 
-LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9)
+LIMITS = Limits(4, 1, 2, 3, 5, 0.5, 6, 7, 8, 9, Switch.OFF, 10)
 SHIPPED = Path("replica/penstock/replica/default_model/weights/adapters/pirate")
 SHARING = Sharing(SelectionPolicy.SESSION, (CanaryWeight("next", 50),), SessionAffinity.REVISION)
 
@@ -283,6 +284,7 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     counts = routes_pb2.DeploymentReport(
         deployment="mini", queued=1, in_flight=2, requests=9, sent=8, estimated_wait_ms=7
     )
+    counts.resumed = 12
     doubt = routes_pb2.ReplicaDoubt(replica_id="r1", reason="slow", for_ms=6)
     for gateway_id in ("gw-1", "far"):
         stream = served.routes.Report()
@@ -303,7 +305,7 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     assert known.report.snapshot_version == 2
     (found,) = known.report.deployments
     assert (found.queued, found.in_flight, found.requests) == (1, 2, 9)
-    assert (found.sent, found.estimated_wait_ms) == (8, 7)
+    assert (found.sent, found.estimated_wait_ms, found.resumed) == (8, 7, 12)
     assert (known.report.instance, known.report.doubts) == ("i", (("r1", "slow", 6),))
 
 

@@ -14,6 +14,7 @@ from penstock.control.state.fleet.replica import (
     Device,
     Evidence,
     NodeState,
+    Replica,
     ReplicaState,
     Resources,
 )
@@ -27,9 +28,11 @@ from penstock.control.state.problems import (
 )
 from penstock.control.state.rollout.deployment import created
 from penstock.control.state.rollout.status import status_of
+from penstock.control.state.routing.limits import Limits
 from penstock.control.state.routing.program import NO_TEXTS
 from penstock.control.state.shadow.shadows import Compared, Shadow, Shadows
 from penstock.control.state.shadow.spec import Candidate, Primary, ShadowSpec
+from penstock.control.state.switch import Switch
 from tests.fakes.canary_values import canary
 from tests.fakes.control_values import MINI, NOON, SECOND, UID, node, replica, spec
 
@@ -74,6 +77,27 @@ def test_a_node_that_is_not_heard_is_told_before_its_replicas_are_given_up() -> 
     assert (problem.kind, problem.subject) == (ProblemKind.NODE_SILENT, "node n1")
     assert "not heard for 4 s; as it last said, it runs a" in problem.text
     assert "penstock nodes delete n1" in problem.text
+
+
+def without_resume(why: str, *, failed: bool) -> Replica:
+    status = replace(replica("a").status, no_resume=why, resume_test_failed=failed)
+    return replace(replica("a"), status=status)
+
+
+def test_a_self_test_that_failed_is_told_once_for_a_deployment() -> None:
+    view = GOOD.with_replica(without_resume("seeded differs", failed=True))
+    problem = one(view.with_replica(replica("b")))
+    assert (problem.kind, problem.subject) == (ProblemKind.RESUME, "deployment mini")
+    assert problem.text.startswith("1 of 2 replicas go on with no answer")
+    assert "the self-test of a failed: seeded differs" in problem.text
+    assert "penstock set mini resume=off" in problem.text
+
+
+def test_an_engine_without_resume_or_a_deployment_that_wants_none_is_no_problem() -> None:
+    assert found(GOOD.with_replica(without_resume("it pools", failed=False))) == ()
+    failed = GOOD.with_replica(without_resume("seeded differs", failed=True))
+    off = replace(spec(), limits=Limits(resume=Switch.OFF))
+    assert found(failed.with_deployment(created(off, NOON, uid=UID))) == ()
 
 
 def test_a_drained_node_is_told_and_so_is_how_to_undo_it() -> None:

@@ -62,6 +62,7 @@ class StatusPagesTest : public testing::Test {
                                    usage_,
                                    bodies_,
                                    bodies_,
+                                   bodies_,
                                    aside_,
                                    shadows_.book,
                                    shadows_.kept,

@@ -115,6 +115,7 @@ class RequestFlowTest : public testing::Test {
     routes_.advance();
     flow_.look_for_suspects();
     flow_.look_for_ended_keys();
+    flow_.look_for_replicas();
     loop_.poll();
   }
 

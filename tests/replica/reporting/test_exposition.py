@@ -6,7 +6,12 @@ from penstock.replica.reporting.exposition import Memory, memory, text
 from penstock.v1 import inference_pb2
 
 _LOAD = inference_pb2.Load(
-    state=inference_pb2.REPLICA_STATE_READY, running=3, tokens=1 << 40, step_us=1500, calls=2
+    state=inference_pb2.REPLICA_STATE_READY,
+    running=3,
+    tokens=1 << 40,
+    step_us=1500,
+    calls=2,
+    resumes=True,
 )
 
 
@@ -33,6 +38,7 @@ def test_figures_are_told_whole() -> None:
     assert "penstock_replica_sequences_running 3" in lines
     assert f"penstock_replica_completion_tokens_total {1 << 40}" in lines
     assert "penstock_replica_step_seconds 0.0015" in lines
+    assert "penstock_replica_resumes 1" in lines
     assert 'penstock_replica_state{state="ready"} 1' in lines
     assert 'penstock_replica_state{state="draining"} 0' in lines
     assert 'penstock_replica_resident_memory_bytes{process="children"} 200' in lines

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.replica.adapters.table import AdapterTable
 from penstock.replica.endings import EngineHung
-from penstock.replica.engine import Sink, Sleepless, Unmoved
+from penstock.replica.engine import Sink, Sleepless, Unmoved, Unresumed
 from penstock.replica.reporting.health import Health
 from penstock.replica.reporting.progress import Patience
 from penstock.replica.values import (
@@ -33,7 +33,7 @@ from tests.fakes.waiting import until
 _PATIENCE = Patience(idle=0.01, busy=60)
 
 
-class FakeEngine(Sleepless, Unmoved):
+class FakeEngine(Sleepless, Unmoved, Unresumed):
     """Answers every call with `events`; `probes` says what each probe does, `tokens` how many it
     has made once it was asked. With `numbers` it pools: so many come out, or it says why not."""
 

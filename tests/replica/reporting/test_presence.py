@@ -9,13 +9,14 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
 
-from penstock.replica.engine import Engine, Unmoved
+from penstock.replica.engine import Engine, Unmoved, Unresumed
 from penstock.replica.reporting.presence import Presence
 from penstock.replica.values import LoadFigures
 from penstock.v1 import inference_pb2
+from tests.fakes.bridged import FACTS
 
 
-class Stepping(Unmoved):
+class Stepping(Unmoved, Unresumed):
     """An engine whose steps a test makes."""
 
     def __init__(self) -> None:
@@ -87,3 +88,50 @@ async def test_many_steps_within_a_moment_are_published_once_with_the_last() -> 
             await asyncio.sleep(0)
         publishing.cancel()
     assert len(board.told) <= 4
+
+
+class SelfTesting(Stepping):
+    """An engine whose self-test ends when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.verdict: str | None = None
+
+    def no_resume(self) -> str | None:
+        """See `Engine`."""
+        return self.verdict
+
+    def self_test_failed(self) -> bool:
+        """See `Engine`."""
+        return bool(self.verdict)
+
+
+class LastLoad:
+    """Keeps the last load."""
+
+    def __init__(self) -> None:
+        self.load = inference_pb2.Load()
+
+    def set_load(self, load: bytes) -> None:
+        """See `presence.Board`."""
+        self.load = inference_pb2.Load.FromString(load)
+
+
+def test_that_it_resumes_is_told_once_its_self_test_has_ended_and_not_before() -> None:
+    engine, board, told = SelfTesting(), LastLoad(), list[tuple[str, bool]]()
+    presence = Presence(board, cast("Engine", engine), lambda *said: told.append(said))
+    presence.loaded(FACTS)
+    assert (board.load.resumes, told) == (False, [])
+    engine.verdict = ""
+    presence.publish()
+    presence.publish()
+    assert (board.load.resumes, told) == (True, [("", False)])
+
+
+def test_a_self_test_that_failed_is_told_with_its_reason() -> None:
+    engine, board, told = SelfTesting(), LastLoad(), list[tuple[str, bool]]()
+    presence = Presence(board, cast("Engine", engine), lambda *said: told.append(said))
+    presence.loaded(FACTS)
+    engine.verdict = "seeded: differs at token 3"
+    presence.publish()
+    assert (board.load.resumes, told) == (False, [("seeded: differs at token 3", True)])

@@ -110,3 +110,25 @@ async def test_what_it_holds_is_told_whole_and_the_newest_alone() -> None:
         telling.cancel()
     assert agent.heard.empty()
     await server.stop(None)
+
+
+async def test_that_it_resumes_is_told_again_when_it_becomes_known_after_ready() -> None:
+    agent = Agent()
+    server, port = await agent.start()
+    registration = Registration(f"127.0.0.1:{port}", "r1", "127.0.0.1:9", 77)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+        registration.ready(2048, 8)
+        telling = tasks.create_task(registration.keep_telling())
+        said = await agent.heard.get()
+        assert (said.resumes, said.no_resume) == (False, "")
+        registration.resume_known("seeded: differs", True)
+        said = await agent.heard.get()
+        assert (said.resumes, said.no_resume, said.resume_test_failed) == (
+            *(False, "seeded: differs"),
+            True,
+        )
+        registration.resume_known("", False)
+        said = await agent.heard.get()
+        assert (said.resumes, said.no_resume, said.resume_test_failed) == (True, "", False)
+        telling.cancel()
+    await server.stop(None)

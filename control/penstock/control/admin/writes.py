@@ -33,6 +33,15 @@ AbortCanary = Annotated[
 ]
 
 
+HandOver = Annotated[
+    bool,
+    Query(
+        description="streams of replicas that leave for it go on at others at once; without it:"
+        " when their replica's time to drain is up"
+    ),
+]
+
+
 def _as_utf8(text: str) -> str:
     """Headers come as Latin-1; what is meant is UTF-8, where it is any."""
     try:
@@ -130,8 +139,18 @@ def over_canaries(there: Any) -> Any:
     return Depends(asked)
 
 
+def handing_over(there: Any) -> Any:
+    """Likewise, of what replicas may have to leave for."""
+
+    async def asked(made: Asked = there, hand_over: HandOver = False) -> Asked:
+        return replace(made, hand_over=hand_over)
+
+    return Depends(asked)
+
+
 # What a handler writes as the type of its parameter, where operators may ask.
 Create = Annotated[Asked, creates(Role.OPERATOR)]
 Change = Annotated[Asked, changes(Role.OPERATOR)]
 Put = Annotated[Asked, puts(Role.OPERATOR)]
+Drains = Annotated[Asked, handing_over(changes(Role.OPERATOR))]
 OverCanaries = Annotated[Asked, over_canaries(changes(Role.OPERATOR))]

@@ -13,7 +13,7 @@ from penstock.control.admin.apply.models import OverwrittenModel, PlanModel, Ste
 from penstock.control.admin.apply.schema import schema as schema_of
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say_json
-from penstock.control.cli.options import AbortCanary, DryRun, Files, Force, Reason, Wait
+from penstock.control.cli.options import AbortCanary, DryRun, Files, Force, HandOver, Reason, Wait
 from penstock.control.cli.outcome import finish
 from penstock.control.cli.rollout.following import follow
 from penstock.control.errors import BadDocuments
@@ -43,6 +43,7 @@ def apply(
     reason: Reason = "",
     wait: Wait = False,
     abort_canary: AbortCanary = False,
+    hand_over: HandOver = False,
 ) -> None:
     """Make what files say: all of it, or nothing.
 
@@ -56,6 +57,7 @@ def apply(
       penstock export | sed s/old/new/ | penstock apply -f -
     """
     how = {"prune": prune, "force": force, "dry_run": dry_run, "abort_canary": abort_canary}
+    how["hand_over"] = hand_over
     plan = _sent(head, file, set_name, reason=reason, **how)
     if head.as_json:
         say_json(plan)

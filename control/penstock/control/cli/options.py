@@ -248,6 +248,14 @@ AbortCanary = Annotated[
         "--abort-canary", help="Abort a canary that has this for itself; it is refused without."
     ),
 ]
+HandOver = Annotated[
+    bool,
+    typer.Option(
+        "--hand-over",
+        help="Streams of replicas that leave go on at others at once, not when their time to drain"
+        " is up.",
+    ),
+]
 Force = Annotated[
     bool,
     typer.Option(

@@ -44,7 +44,7 @@ _SAYS: Final[Mapping[type, Callable[[Any], Document]]] = {
     ApiKey: lambda key: {"id": key.id},
     Canary: from_canary,
     Gateway: lambda gateway: {"id": gateway.id, "pid": gateway.pid},
-    Node: lambda node: {"id": node.id, "draining": node.draining},
+    Node: lambda it: {"id": it.id, "draining": it.draining, "hand_over": it.hand_over},
     PromotionPolicy: from_policy,
     Recording: RECORDINGS.document,
     DeploymentPolicy: POLICIES.document,
@@ -69,6 +69,7 @@ class Write:
     if_none_match: str | None = None
     together: Sequence[Change] = ()  # documents that are stored with the change, or not at all
     abort_canary: bool = False  # those that have what it changes; else it is refused
+    hand_over: bool = False  # replicas that leave for it hand their streams over at once
 
     @property
     def origin(self) -> Origin:
@@ -77,6 +78,7 @@ class Write:
 
     def author(self, what: str) -> Author:
         """What the audit trail says of it."""
+        what += ", streams handed over at once" if self.hand_over else ""
         return Author(self.who, f"{what}: {self.reason}" if self.reason else what)
 
     def check(self, known: object | None, what: str) -> None:

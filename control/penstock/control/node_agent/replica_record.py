@@ -90,6 +90,9 @@ class ReplicaRecord:
     wakes: int = 0  # of the running process
     wake_ms: int = 0  # milliseconds that the last of them took
     microserving_rest: str = ""  # host:port of its REST; empty: none, or not registered yet
+    resumes: bool = False  # it goes on with answers that others began
+    no_resume: str = ""  # why not; empty: it does, or that is not known yet
+    resume_test_failed: bool = False  # and that is a fault
 
     def advance(self, phase: Phase) -> ReplicaRecord:
         """The record in another phase. Refuses a step that the table does not have."""
@@ -139,6 +142,9 @@ NO_PROCESS: Mapping[str, Any] = MappingProxyType(
         "wakes": 0,
         "wake_ms": 0,
         "microserving_rest": "",
+        "resumes": False,
+        "no_resume": "",
+        "resume_test_failed": False,
     }
 )
 """What a record says while nothing of the replica runs."""
@@ -153,6 +159,9 @@ def as_registered(
         "start": replace(record.start, stages=stages or record.start.stages),
         "address": call.address,
         "microserving_rest": call.microserving_rest,
+        "resumes": call.resumes,
+        "no_resume": call.no_resume,
+        "resume_test_failed": call.resume_test_failed,
         "max_model_len": call.max_model_len or record.max_model_len,
         "capacity": call.capacity or record.capacity,
         "endpoints": tuple(call.endpoints) or record.endpoints,

@@ -25,7 +25,13 @@ from penstock.control.admin.tenancy.spend_models import SpendModel
 from penstock.control.admin.version_models import VersionModel
 from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
-from penstock.control.outside.admin_transport import TIMEOUT, over_canaries, quote, token_in
+from penstock.control.outside.admin_transport import (
+    TIMEOUT,
+    handing_over,
+    over_canaries,
+    quote,
+    token_in,
+)
 from penstock.control.outside.apply_client import ApplyClient
 from penstock.control.outside.canary_client import CanaryClient
 from penstock.control.outside.engine_client import EngineClient
@@ -113,19 +119,24 @@ class AdminClient(
         over: DeploymentModel | None,
         reason: str = "",
         abort_canary: bool = False,
+        hand_over: bool = False,
     ) -> DeploymentModel:
         """Creates a deployment, or makes `over`, as it was read, what this spec says."""
         match = {"if-match": f"{over.generation}-{over.uid}"} if over else {"if-none-match": "*"}
         headers: dict[str, str | bytes] = {**match, **reason_header(reason)}
         path, params = f"/deployments/{quote(name)}", over_canaries(abort=abort_canary)
+        params |= handing_over(at_once=hand_over)
         body = spec.model_dump()
         reply = await self.call("PUT", path, json=body, params=params, headers=headers)
         return self.read(reply, DeploymentModel)
 
-    async def scale(self, name: str, replicas: int, *, reason: str = "") -> DeploymentModel:
+    async def scale(
+        self, name: str, replicas: int, *, reason: str = "", hand_over: bool = False
+    ) -> DeploymentModel:
         """Changes how many replicas a deployment is to have."""
         path, body = f"/deployments/{quote(name)}/scale", {"replicas": replicas}
-        reply = await self.call("POST", path, json=body, headers=reason_header(reason))
+        params, headers = handing_over(at_once=hand_over), reason_header(reason)
+        reply = await self.call("POST", path, json=body, params=params, headers=headers)
         return self.read(reply, DeploymentModel)
 
     async def change_settings(
@@ -166,10 +177,11 @@ class AdminClient(
         """Nobody gets in with it any more."""
         await self.call("DELETE", f"/tokens/{quote(token_id)}")
 
-    async def drain(self, node_id: str, *, undo: bool) -> NodeModel:
+    async def drain(self, node_id: str, *, undo: bool, hand_over: bool = False) -> NodeModel:
         """Has a node's replicas moved, or lets it have some again."""
-        method = "DELETE" if undo else "PUT"
-        return self.read(await self.call(method, f"/nodes/{quote(node_id)}/drain"), NodeModel)
+        method, params = "DELETE" if undo else "PUT", handing_over(at_once=hand_over)
+        reply = await self.call(method, f"/nodes/{quote(node_id)}/drain", params=params)
+        return self.read(reply, NodeModel)
 
     async def delete_node(self, node_id: str) -> None:
         """Forgets a node whose machine is gone."""

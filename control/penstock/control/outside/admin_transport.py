@@ -196,6 +196,11 @@ def over_canaries(*, abort: bool) -> dict[str, str]:
     return {"abort_canary": "true"} if abort else {}
 
 
+def handing_over(*, at_once: bool) -> dict[str, str]:
+    """The parameter of a change that replicas may have to leave for."""
+    return {"hand_over": "true"} if at_once else {}
+
+
 def quote(name: str) -> str:
     """A name as one part of a path. Raises `NotFound` for what is no part, and so nobody's name."""
     if name in ("", ".", "..") or "/" in name:

@@ -28,9 +28,10 @@ class ApplyClient(AdminTransport):
         dry_run: bool = False,
         reason: str = "",
         abort_canary: bool = False,
+        hand_over: bool = False,
     ) -> PlanModel:
         """Makes what they say, or says what that would change. Raises `BadDocuments`."""
-        flags = {"prune": prune, "force": force, "dry_run": dry_run}
+        flags = {"prune": prune, "force": force, "dry_run": dry_run, "hand_over": hand_over}
         said = {name: "true" for name, wanted in flags.items() if wanted}
         reply = await self.call(
             "POST",

@@ -11,7 +11,12 @@ from penstock.control.admin.rollout.evidence_models import (
 )
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.revision_models import RevisionModel, SettingsChangeModel
-from penstock.control.outside.admin_transport import AdminTransport, over_canaries, quote
+from penstock.control.outside.admin_transport import (
+    AdminTransport,
+    handing_over,
+    over_canaries,
+    quote,
+)
 
 
 def reason_header(reason: str) -> dict[str, bytes]:
@@ -33,37 +38,31 @@ class RolloutClient(AdminTransport):
         return self.read(reply, list[SettingsChangeModel])
 
     async def settings_back(
-        self, name: str, *, to: int | None = None, reason: str = "", abort_canary: bool = False
+        self, name: str, *, to: int | None = None, reason: str = "", **how: bool
     ) -> DeploymentModel:
         """Makes its settings again as they were after a change, or before the last one."""
         number = -1 if to is None else to
         body = {"settings": number}
-        return await self._changed(name, "rollback", reason, abort_canary, json=body)
+        return await self._changed(name, "rollback", reason, json=body, **how)
 
     async def roll_back(
-        self, name: str, *, to: int | None = None, reason: str = "", abort_canary: bool = False
+        self, name: str, *, to: int | None = None, reason: str = "", **how: bool
     ) -> DeploymentModel:
-        """Makes it of an earlier revision's template again."""
+        """Makes it of an earlier revision's template again. `how`: abort_canary, hand_over."""
         body = {"revision": to}
-        return await self._changed(name, "rollback", reason, abort_canary, json=body)
+        return await self._changed(name, "rollback", reason, json=body, **how)
 
-    async def restart(
-        self, name: str, *, reason: str = "", abort_canary: bool = False
-    ) -> DeploymentModel:
+    async def restart(self, name: str, *, reason: str = "", **how: bool) -> DeploymentModel:
         """Replaces every replica by a new one of the same template."""
-        return await self._changed(name, "restart", reason, abort_canary)
+        return await self._changed(name, "restart", reason, **how)
 
-    async def pause(
-        self, name: str, *, reason: str = "", abort_canary: bool = False
-    ) -> DeploymentModel:
+    async def pause(self, name: str, *, reason: str = "", **how: bool) -> DeploymentModel:
         """Stops a rollout where it is."""
-        return await self._changed(name, "pause", reason, abort_canary)
+        return await self._changed(name, "pause", reason, **how)
 
-    async def resume(
-        self, name: str, *, reason: str = "", abort_canary: bool = False
-    ) -> DeploymentModel:
+    async def resume(self, name: str, *, reason: str = "", **how: bool) -> DeploymentModel:
         """Goes on with a rollout that was paused, or has failed."""
-        return await self._changed(name, "resume", reason, abort_canary)
+        return await self._changed(name, "resume", reason, **how)
 
     async def revision_evidence(self, name: str, number: int) -> list[RevisionEvidenceModel]:
         """What was found of a revision's template, newest first."""
@@ -87,10 +86,18 @@ class RolloutClient(AdminTransport):
         return self.read(reply, DeploymentPolicyModel)
 
     async def _changed(
-        self, name: str, verb: str, reason: str, abort_canary: bool, **more: Any
+        self,
+        name: str,
+        verb: str,
+        reason: str,
+        *,
+        abort_canary: bool = False,
+        hand_over: bool = False,
+        json: Any = None,
     ) -> DeploymentModel:
-        path, params = f"/deployments/{quote(name)}/{verb}", over_canaries(abort=abort_canary)
-        reply = await self.call("POST", path, params=params, headers=reason_header(reason), **more)
+        path, headers = f"/deployments/{quote(name)}/{verb}", reason_header(reason)
+        params = over_canaries(abort=abort_canary) | handing_over(at_once=hand_over)
+        reply = await self.call("POST", path, params=params, headers=headers, json=json)
         return self.read(reply, DeploymentModel)
 
 

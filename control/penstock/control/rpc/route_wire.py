@@ -143,7 +143,7 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
         route,
         model=public_name(route.model),
         aliases=[_alias(name, target) for name, target in route.aliases],
-        limits=message_of(routes_pb2.Limits, route.limits),
+        limits=message_of(routes_pb2.Limits, route.limits, resume=bool(route.limits.resume)),
         selection_policy=route.sharing.policy.value,
         session_affinity=_AFFINITIES[route.sharing.session_affinity],
         canary=[
@@ -174,7 +174,10 @@ def _alias(name: str, target: Target) -> routes_pb2.AdapterAlias:
 
 
 def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:
-    return message_of(routes_pb2.ReplicaRoute, route, state=_STATES[route.state])
+    at = milliseconds(route.hand_over_at) if route.hand_over_at else 0
+    return message_of(
+        routes_pb2.ReplicaRoute, route, state=_STATES[route.state], hand_over_at_ms=at
+    )
 
 
 def _suspect(value: Suspect) -> routes_pb2.Suspect:

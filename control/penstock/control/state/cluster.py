@@ -60,6 +60,8 @@ class DeploymentCounts:
     queue_wait_us_sum: int = 0
     sent: int = 0
     estimated_wait_ms: int = 0
+    resumed: int = 0
+    not_resumed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

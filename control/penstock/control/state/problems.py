@@ -49,6 +49,7 @@ class ProblemKind(StrEnum):
     SHADOW = "shadow"
     PROGRAM = "program"
     CANARY = "canary"
+    RESUME = "resume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def problems(
         ),
         *_of_gateways(view),
         *(each for _, it in sorted(view.deployments.items()) for each in _of_deployment(view, it)),
+        *_of_resume(view),
         *_of_policies(view),
         *_of_programs(view, live, shipped, now),
         *_of_shadows(view),
@@ -186,6 +188,20 @@ def _canary_trouble(canary: Canary, now: datetime) -> str:
             share = f"{canary.permille / 10:g} %"
             return f"has been held at {share} for {hours:.0f} h, {beside}: {canary.why}"
     return ""
+
+
+def _of_resume(view: ClusterView) -> Iterator[Problem]:
+    """Replicas that are to go on with others' answers, and whose self-test of that failed."""
+    for name, deployment in sorted(view.deployments.items()):
+        serves = [r for r in view.replicas_for(deployment) if r.state is ReplicaState.READY]
+        failed = [r for r in serves if r.status.resume_test_failed]
+        if failed and deployment.spec.limits.resume:
+            text = (
+                f"{len(failed)} of {len(serves)} replicas go on with no answer that another began:"
+                f" the self-test of {failed[0].id} failed: {failed[0].status.no_resume}; if that is"
+                f" to stay so: `penstock set {name} resume=off`"
+            )
+            yield Problem(ProblemKind.RESUME, f"deployment {name}", shortened(text))
 
 
 def _of_policies(view: ClusterView) -> Iterator[Problem]:

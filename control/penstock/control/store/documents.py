@@ -245,13 +245,14 @@ def _is_revision(document: Document) -> bool:
 
 
 def _from_node(node: Node) -> Document:
-    said = NODES.document(node.facts) | {"draining": node.draining}
+    said = NODES.document(node.facts) | {"draining": node.draining, "hand_over": node.hand_over}
     return {name: each for name, each in said.items() if name != "resources"}
 
 
 def _to_node(document: Document, now: datetime) -> Node:
-    draining = document.get("draining", False)
-    return Node(NODES.value(document), NodeState.EXPECTED, since=now, draining=draining)
+    node = Node(NODES.value(document), NodeState.EXPECTED, since=now)
+    draining, hand_over = (bool(document.get(name)) for name in ("draining", "hand_over"))
+    return replace(node, draining=draining, hand_over=hand_over)
 
 
 def _from_replica(replica: Replica) -> Document:

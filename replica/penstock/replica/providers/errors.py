@@ -54,6 +54,11 @@ def unsupported_endpoint(call: Call, served: Iterable[str]) -> ProviderFailed:
     )
 
 
+def cannot_resume() -> ProviderFailed:
+    """A provider's answer is the provider's: nobody else can go on with it."""
+    return upstream(503, "A provider's answer cannot be resumed.", "resume_unsupported")
+
+
 def unknown_adapter(call: Call) -> ProviderFailed:
     """Providers have no adapters of ours."""
     message = f"The model `{call.model}` does not exist: adapter {call.adapter} is not loaded here."

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from penstock.replica.adapters.table import AdapterTable
-from penstock.replica.engine import Sink, Sleepless, Unmoved
+from penstock.replica.engine import Sink, Sleepless, Unmoved, Unresumed
 from penstock.replica.providers import errors, requests
 from penstock.replica.providers.account import Account
 from penstock.replica.providers.budgets import prompt_tokens, within_budget
@@ -51,7 +51,7 @@ _KNOCK_S: Final = 1.0
 _LONGEST_KNOCK_S: Final = 15.0
 
 
-class ProviderEngine(Sleepless, Unmoved):
+class ProviderEngine(Sleepless, Unmoved, Unresumed):
     """The engine of one provider's model. `capacity`: calls that it works on at once."""
 
     def __init__(
@@ -167,7 +167,7 @@ class ProviderEngine(Sleepless, Unmoved):
         if call.adapter:
             raise errors.unknown_adapter(call)
         if call.resume is not None:
-            raise errors.upstream(502, "A provider's answer cannot be resumed.", "cannot_resume")
+            raise errors.cannot_resume()
         body = requests.read_body(call)
         field, asked = requests.completion_limit(call, body)
         if body.get(field) is not None and 0 < self._common.max_model_len < asked:

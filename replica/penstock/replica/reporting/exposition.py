@@ -102,6 +102,7 @@ _OF_LOAD: Final = (
     ("prompt_tokens_total", "prompt_tokens", "Prompt tokens computed, cached ones not counted."),
     ("preemptions_total", "preemptions", "Sequences that lost their place for want of KV blocks."),
     ("steps_total", "steps", "Steps that the engine has finished."),
+    ("resumes", "resumes", "1: it goes on with answers that others of its configuration began."),
 )
 """The figures of a load: what each is called in the text, and what the load calls it."""
 

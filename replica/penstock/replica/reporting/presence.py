@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Protocol
 
@@ -25,6 +26,10 @@ _ON_THE_WIRE = {
 }
 
 
+ResumeKnown = Callable[[str, bool], None]
+"""Hears what `Engine.no_resume` and `Engine.self_test_failed` say, when that changes."""
+
+
 class Board(Protocol):
     """Where loads are published."""
 
@@ -35,9 +40,13 @@ class Board(Protocol):
 class Presence:
     """The replica's state, and the engine's figures beside it."""
 
-    def __init__(self, board: Board, engine: Engine) -> None:
+    def __init__(
+        self, board: Board, engine: Engine, resume_known: ResumeKnown = lambda _why, _failed: None
+    ) -> None:
         self._board = board
         self._engine = engine
+        self._resume_known = resume_known
+        self._no_resume: str | None = None  # as it was told last
         self._facts: EngineFacts | None = None
         self._changed = asyncio.Event()
         self.state = State.STARTING
@@ -71,10 +80,19 @@ class Presence:
         if self._facts:
             load.max_running = self._facts.max_running
             load.config_hash = self._facts.config_hash
+            load.resumes = self._tell_resume() == ""
         if self._engine.microserving is not None:
             moving = self._engine.microserving.figures()
             load.transfers, load.leased_blocks = moving.transfers, moving.leased_blocks
         self._board.set_load(load.SerializeToString())
+
+    def _tell_resume(self) -> str | None:
+        """Why the engine does not resume; tells whoever asked to hear of it, once it is known."""
+        why = self._engine.no_resume()
+        if why is not None and why != self._no_resume:
+            self._no_resume = why
+            self._resume_known(why, self._engine.self_test_failed())
+        return why
 
     async def keep_publishing(self) -> None:
         """Publishes for as long as it runs: what the engine's steps changed, as soon as that may

@@ -75,6 +75,13 @@ class Registration:
         self._hello.max_adapter_rank = max_rank
         self._news.set()
 
+    def resume_known(self, no_resume: str, failed: bool) -> None:
+        """Whether it goes on with answers that others began; see `Engine.no_resume`."""
+        self._hello.resumes = not no_resume
+        self._hello.no_resume = no_resume
+        self._hello.resume_test_failed = failed
+        self._news.set()
+
     async def keep_telling(self) -> None:
         """Tells what is new, the newest alone, for as long as it runs. Tries until it is heard: an
         agent may be down, and comes back."""

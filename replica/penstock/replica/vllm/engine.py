@@ -15,10 +15,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from penstock.adapters.fitness import FamilyLimits
 from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.replica.adapters.table import AdapterTable, load_named
-from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable, Code, Prepared
+from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable
 from penstock.replica.calls.answers import events_of
 from penstock.replica.engine import Sink
 from penstock.replica.microserving.values import MicroServingError
@@ -38,11 +37,12 @@ from penstock.replica.values import (
 from penstock.replica.vllm.endpoints import ENDPOINTS
 from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.guards import elements
-from penstock.replica.vllm.lora.adapter_files import shapes_of
 from penstock.replica.vllm.lora.adapters import VllmWeights
+from penstock.replica.vllm.lora.named import look_at_named
 from penstock.replica.vllm.microserving.kv_calls import KvCalls
 from penstock.replica.vllm.microserving.reading import prompts_of
 from penstock.replica.vllm.microserving.service import Asking, VllmMicroServing
+from penstock.replica.vllm.resume.self_test import SelfTest
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
 from penstock.replica.vllm.start import causes, checks, collector, environment, facts, imports
@@ -107,7 +107,8 @@ class VllmEngine:
         self._sleeps = sleeps
         self._kv = KvCalls(microserving)
         self._slept_at = 0  # level of its last sleep
-        self._changed: Callable[[], None] | None = None
+        self._changed: Callable[[], None] = lambda: None
+        self._self_test = SelfTest(self._answer, served_name, self._self_tested)
         self._widest = 0  # rank of the adapters that it begins with
 
     async def start(self) -> EngineFacts:
@@ -118,7 +119,8 @@ class VllmEngine:
     async def _start(self) -> EngineFacts:
         check_early(self._engine_args, allow_model_code=self._allow_model_code)
         place = await asyncio.to_thread(checks.find_model, self._model)
-        missing = await self._look_at_named(place)
+        rank = self._room.max_rank or LARGEST_RANK
+        missing, self._widest = await look_at_named(self._named, self._weights, place, rank)
         slots = self._room.slots_for(self._named)
         named = (self._served_name, self._engine_args)
         order = Order(place, *named, slots, self._rank(slots), self._sleeps, self._kv.host)
@@ -126,8 +128,7 @@ class VllmEngine:
         launched = await self._launcher.start()
         self._up = await self._open(launched)
         self._stages.ended("app")
-        if self._changed is not None:
-            launched.gauges.changed = self._changed
+        launched.gauges.changed = self._changed
         self._open_adapters(launched, self._up)
         for adapter in self._named:
             if adapter in missing:
@@ -143,6 +144,9 @@ class VllmEngine:
         asking = Asking(self._prompts_of, self._held, self._weights.request)
         await self._kv.begin(launched, found, asking)
         self._stages.ended("warm_up")
+        if self._up.pooling:
+            self._self_test.rule_out("its model pools: no answer of it comes in parts")
+        self._self_test.begin()
         return found
 
     @property
@@ -170,7 +174,10 @@ class VllmEngine:
         elif call.adapter:
             await self._answer_with_adapter(call, sink)
         else:
-            await self._kv.answer(self._running().app, call, sink)
+            await self._answer(call, sink)
+
+    async def _answer(self, call: Call, sink: Sink) -> None:
+        await self._kv.answer(self._running().app, call, sink)
 
     def load(self) -> LoadFigures:
         """The newest figures; zeros before the engine is up."""
@@ -244,6 +251,7 @@ class VllmEngine:
         """Has vLLM give back its device's memory: weights into that of the machine, at level 2
         away; what is cached is gone at either."""
         self._slept_at = level
+        await self._self_test.stop()
         await self._kv.give_up(asleep=True)
         await self._running().launched.llm.sleep(level)
 
@@ -262,10 +270,24 @@ class VllmEngine:
         except Exception as error:
             self._raise_if_dead()
             raise EngineError(f"vLLM does not wake: {causes.of_exception(error)}") from error
+        self._self_test.begin()
+
+    def no_resume(self) -> str | None:
+        """As its self-test has shown; see the Protocol."""
+        return self._self_test.outcome
+
+    def self_test_failed(self) -> bool:
+        """Whether that is why."""
+        return self._self_test.failed
+
+    def _self_tested(self) -> None:
+        self._running().launched.llm.resumes = self._self_test.outcome == ""
+        self._changed()
 
     async def stop(self) -> None:
         """Ends the engine and its processes. Calls that still run fail as by its death."""
         self._stopping = True
+        await self._self_test.stop()
         self._table.close()
         self._kv.close()
         if self._launcher is not None:
@@ -296,7 +318,7 @@ class VllmEngine:
             return errors.client_error(404, "not_found", f"There is no endpoint {call.path} here.")
         if call.path not in self._running().endpoints:
             return errors.unsupported_endpoint(call, self._running().endpoints)
-        if call.resume is not None:
+        if call.resume is not None and self.no_resume() != "":
             return errors.cannot_resume()
         unasked = call.adapter and not call.adapter_digest
         if unasked and self._table.find(call.adapter) is None:
@@ -319,7 +341,7 @@ class VllmEngine:
             if call.deadline_ms:
                 waited = int((time.monotonic() - began) * 1000)
                 call = replace(call, deadline_ms=max(1, call.deadline_ms - waited))
-            await self._kv.answer(self._running().app, call, sink)
+            await self._answer(call, sink)
 
     async def _hold(self, call: Call) -> None:
         """Returns when the call's adapter is there. Raises `AdapterUnavailable`."""
@@ -329,27 +351,6 @@ class VllmEngine:
         # Others may have taken its place before this task had its turn.
         while not self._table.is_open(call.adapter):
             await self._table.load(adapter, wait=max(0.0, until - time.monotonic()))
-
-    async def _look_at_named(
-        self, place: checks.ModelPlace
-    ) -> dict[AdapterSource, AdapterUnavailable]:
-        """Looks at the adapters that it begins with before vLLM starts, which takes long; those
-        that are not there. Raises `CannotLoad` for one that was given as a directory."""
-        rank = self._room.max_rank or LARGEST_RANK
-        shapes = await asyncio.to_thread(shapes_of, place)
-        self._weights.limits = FamilyLimits(max_rank=rank, shapes=shapes)
-        looks = [self._weights.prepare(adapter) for adapter in self._named]
-        missing: dict[AdapterSource, AdapterUnavailable] = {}
-        for adapter, found in zip(
-            self._named, await asyncio.gather(*looks, return_exceptions=True), strict=True
-        ):
-            if isinstance(found, Prepared):
-                self._widest = max(self._widest, found.rank)
-            elif not isinstance(found, EngineError) or (adapter.source and not adapter.digest):
-                raise found
-            else:
-                missing[adapter] = AdapterUnavailable(Code.LOAD_FAILED, str(found))
-        return missing
 
     def _rank(self, slots: int) -> int:
         """What the engine has to have room for; others than the named ones may be wider."""

@@ -53,6 +53,11 @@ async def test_a_drained_node_says_so_until_it_is_undone(admin: Admin) -> None:
     entry, *_ = await admin.store.audit(1)
     assert (entry.who, entry.what) == ("some-operator", "drain node n1")
     assert (await admin.client.delete(url, headers=headers)).json()["draining"] is False
+    hurried = (await admin.client.put(f"{url}?hand_over=true", headers=headers)).json()
+    assert (hurried["draining"], hurried["hand_over"]) == (True, True)
+    entry, *_ = await admin.store.audit(1)
+    assert entry.what == "drain node n1, streams handed over at once"
+    assert (await admin.client.delete(url, headers=headers)).json()["hand_over"] is False
     viewer = await admin.headers(Role.VIEWER)
     assert_problem(await admin.client.put(url, headers=viewer), 403)
     assert_problem(await admin.client.put("/admin/v1/nodes/none/drain"), 404, "'none'")

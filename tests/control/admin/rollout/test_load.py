@@ -34,6 +34,7 @@ async def test_a_deployment_tells_its_queue_its_waits_and_what_it_shed(admin: Ad
     taking = reports(admin)
     later = replace(COUNTS, queued=3, in_flight=2, requests=20, rejected=5, sent=12)
     later = replace(later, estimated_wait_ms=1500, queue_wait_us_sum=80_000)
+    later = replace(later, resumed=12, not_resumed=1)
     await taking.take("gw-1", GatewayReport(NOON, 1, (COUNTS,)))
     admin.clock.advance(SECOND)
     await taking.take("gw-1", GatewayReport(NOON, 1, (later,)))
@@ -49,6 +50,8 @@ async def test_a_deployment_tells_its_queue_its_waits_and_what_it_shed(admin: Ad
             "requests_last_minute": 10,
             "rejected_last_minute": 4,
             "shed_share": 0.4,
+            "resumed": 12,
+            "not_resumed": 1,
         }
 
 

@@ -76,6 +76,30 @@ async def test_a_restart_is_a_revision_of_the_same_digest(admin: Admin) -> None:
     assert told["status"]["rollout"]["revision"] == 3
 
 
+async def test_streams_are_handed_over_at_once_until_the_next_change(admin: Admin) -> None:
+    async def after(verb: str, params: dict[str, str], **body: object) -> bool:
+        reply = await admin.client.post(f"{URL}/{verb}", params=params, **body)  # type: ignore[arg-type]
+        hurries: bool = reply.json()["hand_over"]
+        return hurries
+
+    at_once = {"hand_over": "true"}
+    assert await after("restart", at_once)
+    assert not await after("restart", {})
+    assert await after("scale", at_once, json={"replicas": 3})
+    assert await after("scale", {}, json={"replicas": 3}), "which changes nothing"
+    assert not await after("scale", {}, json={"replicas": 2})
+    assert await after("scale", at_once, json={"replicas": 2}), "which hurries what goes on"
+    assert not await after("restart", {})
+    assert await after("rollback", at_once, json={"revision": 1})
+    await admin.client.post(f"{URL}/pause")
+    assert await after("resume", at_once)
+    spec = (await admin.client.get(URL)).json()["spec"]
+    put = await admin.client.put(URL, json=spec, params=at_once)
+    assert put.json()["hand_over"]
+    settings = await admin.client.patch(f"{URL}/settings", json={}, params=at_once)
+    assert_problem(settings, 422, "hand_over")
+
+
 async def test_a_rollout_is_paused_and_goes_on(admin: Admin) -> None:
     told = (await admin.client.post(f"{URL}/pause")).json()
     assert told["status"]["rollout"]["paused"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
-from penstock.control.admin.rollout.models import DeploymentModel
+from penstock.control.admin.rollout.models import DeploymentModel, SpecModel
 from penstock.control.admin.status_models import ProblemModel
 from penstock.control.cli.fleet.status import (
     DEPLOYMENT_COLUMNS,
@@ -171,3 +172,27 @@ def test_json_is_what_the_admin_api_says() -> None:
     assert [each["id"] for each in told["replicas"]] == ["mini-1", "mini-2"]
     assert told["gateways"][0]["in_flight"] == 7
     assert told["nodes"][0]["id"] == "n"
+
+
+def test_answers_that_were_resumed_are_counted_once_there_are_any() -> None:
+    assert "resumed" not in shown(EVERYTHING)
+    known = deployment(load={"resumed": 12, "not_resumed": 1})
+    assert "answers resumed: 12, 1 not" in shown(replace(EVERYTHING, deployments=[known]))
+
+
+def test_a_replica_that_does_not_resume_says_why_where_it_might() -> None:
+    one = replica("mini-1", no_resume="seeded differs")
+    everything = replace(EVERYTHING, replicas=[one])
+    assert "goes on with no answer that another began: seeded differs" in shown(everything)
+    spec = SpecModel.model_validate({"model": "penstock-mini", "resume": "off"})
+    off = deployment().model_copy(update={"spec": spec})
+    assert "seeded differs" not in shown(replace(everything, deployments=[off]))
+    cloud = deployment().model_copy(update={"managed": True})
+    assert "seeded differs" not in shown(replace(everything, deployments=[cloud]))
+
+
+def test_a_replica_that_leaves_says_when_its_streams_move() -> None:
+    at = datetime(2026, 1, 2, 12, 0, 30, tzinfo=UTC)
+    leaving = replica("mini-1", state="draining", hand_over_at=at)
+    words = "its streams go on at other replicas from 12:00:30 UTC on"
+    assert words in shown(replace(EVERYTHING, replicas=[leaving]))

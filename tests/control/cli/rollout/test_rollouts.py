@@ -91,3 +91,19 @@ def test_what_is_not_there_is_one_line(asked_head: AskedHead) -> None:
     asked_head.run(*DEPLOY, "--model", "m")
     told = asked_head.run("rollout", "undo", "mini", "--to", "7")
     assert "no revision 7 is kept: there are 1" in told.stderr
+
+
+def test_whoever_hurries_has_streams_handed_over_at_once(asked_head: AskedHead) -> None:
+    asked_head.run(*DEPLOY, "--model", "m")
+    served(asked_head)
+    commands = (
+        ("rollout", "restart", "mini"),
+        ("scale", "mini", "2"),
+        ("deploy", "mini", "--model", "n"),
+        ("rollout", "undo", "mini", "--to", "1"),
+    )
+    for command in commands:
+        made = asked_head.run(*command, "--hand-over", "--json")
+        assert made.exit_code == 0, made.stderr
+        assert json.loads(made.stdout)["hand_over"], command
+        asked_head.run("set", "mini", f"max_queued={len(command)}")

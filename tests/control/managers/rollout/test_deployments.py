@@ -22,6 +22,8 @@ from penstock.control.state.fleet.replica import (
     ReplicaStatus,
 )
 from penstock.control.state.rollout.deployment import created
+from penstock.control.state.rollout.handing_over import MOVING
+from penstock.control.state.routing.limits import Limits
 from penstock.control.store.store import Author
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
@@ -40,6 +42,8 @@ class ScriptedPlacement:
         default_factory=list
     )
 
+    drains: list[timedelta] = field(default_factory=list)  # that they were to get
+
     async def start(self, node: NodeFacts, order: ReplicaOrder) -> ReplicaStatus:
         self.started.append(order)
         if self.errors:
@@ -50,6 +54,7 @@ class ScriptedPlacement:
         self, node: NodeFacts, replica_id: ReplicaId, drain: timedelta, *, sleep: bool
     ) -> None:
         self.stopped.append(replica_id)
+        self.drains.append(drain)
         if self.errors:
             raise self.errors.pop(0)
 
@@ -63,6 +68,9 @@ class ScriptedPlacement:
         self.kept.append((replica_id, tuple(kept), tuple(dropped)))
         if self.errors:
             raise self.errors.pop(0)
+
+
+DRAIN = timedelta(seconds=1)
 
 
 @dataclass
@@ -88,7 +96,7 @@ class World:
             self.placement,
             self.clock,
             DEADLINES,
-            drain=timedelta(seconds=1),
+            drain=DRAIN,
             new_id=lambda: str(next(numbers)),
         )
         await self.cluster.apply(
@@ -146,6 +154,8 @@ async def test_a_replica_too_many_is_drained_then_stopped_once() -> None:
         )
         await world.states("draining")
         assert world.placement.stopped == []  # no snapshot says so yet
+        (leaving,) = world.view.replicas.values()
+        assert leaving.hand_over_at == world.clock.steady() + DRAIN
         await world.cluster.observe(
             lambda view: replace(view, published=Published(2, frozenset(), {"mini-1": 2})),
             "published",
@@ -156,6 +166,8 @@ async def test_a_replica_too_many_is_drained_then_stopped_once() -> None:
 
         await eventually(stopped, "the agent was told")
     assert world.placement.stopped == ["mini-1"]
+    resume_wait = timedelta(milliseconds=Limits().resume_wait_ms)
+    assert world.placement.drains == [DRAIN + MOVING + resume_wait]
 
 
 async def test_a_decision_that_cannot_be_stored_is_not_acted_on() -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from typing import Any, cast
 
 import pytest
 
 from penstock.control.errors import InvalidSpec
-from penstock.control.state.routing.limits import CanaryWeight, Limits, Sharing, selection_policy
+from penstock.control.state.routing.limits import (
+    LONGEST_RESUME_WAIT_MS,
+    CanaryWeight,
+    Limits,
+    Sharing,
+    selection_policy,
+)
+from penstock.control.state.switch import Switch
 
 
 def test_who_says_nothing_has_a_queue_of_a_hundred_for_half_a_minute() -> None:
@@ -15,13 +23,20 @@ def test_who_says_nothing_has_a_queue_of_a_hundred_for_half_a_minute() -> None:
     assert (limits.max_ongoing, limits.max_queued, limits.queue_deadline_ms) == (0, 100, 30_000)
     assert (limits.wait_budget_ms, limits.first_event_deadline_ms) == (0, 0)
     assert (limits.kv_pressure, limits.max_n, limits.progress_deadline_ms) == (0.93, 16, 60_000)
+    assert (limits.resume, limits.resume_wait_ms) == (Switch.ON, 10_000)
     assert Sharing() == Sharing(selection_policy("power_of_two"), ())
 
 
-@pytest.mark.parametrize("name", [each.name for each in fields(Limits)])
+@pytest.mark.parametrize("name", [each.name for each in fields(Limits) if each.name != "resume"])
 def test_a_limit_below_zero_is_refused(name: str) -> None:
     with pytest.raises(InvalidSpec, match=f"{name} is -1"):
-        Limits(**{name: -1})
+        replace(Limits(), **cast("Any", {name: -1}))
+
+
+def test_nobody_waits_for_hours_to_go_on() -> None:
+    assert Limits(resume_wait_ms=LONGEST_RESUME_WAIT_MS)
+    with pytest.raises(InvalidSpec, match="resume_wait_ms is 600001: it must be 0 to 600000"):
+        Limits(resume_wait_ms=LONGEST_RESUME_WAIT_MS + 1)
 
 
 @pytest.mark.parametrize("share", [1.01, float("nan"), float("inf")])

@@ -13,7 +13,6 @@ from penstock.replica.values import CannotLoad
 from penstock.replica.vllm.microserving.checks import check_config, check_kv
 from penstock.replica.vllm.microserving.prompts import block_hashes, lease_fingerprint
 from penstock.replica.vllm.start.arguments import Circumstances, check_early, defaults, own_settings
-from penstock.replica.vllm.start.facts import config_hash, of_answers
 
 
 def _config(**other: Any) -> Any:
@@ -123,21 +122,6 @@ def test_a_lease_is_for_one_prompt_of_one_adapter(other: Prompt) -> None:
     assert lease_fingerprint("other", _PROMPT, 64) != mine
     longer = replace(_PROMPT, token_ids=(*range(64), 5))
     assert lease_fingerprint("engine", longer, 64) == mine
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("max_num_seqs", "7"), ("cpu-kvcache-gib", "2"), ("block_size", "64")]
-)
-def test_settings_that_change_no_answer_are_not_in_the_config_hash(key: str, value: str) -> None:
-    assert config_hash(of_answers({key: value})) == config_hash(of_answers({}))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("dtype", "float16"), ("quantization", "x"), ("a_new_one", "1")]
-)
-def test_all_others_are(key: str, value: str) -> None:
-    assert config_hash(of_answers({key: value})) != config_hash(of_answers({}))
-    assert of_answers({key.replace("_", "-"): value}) == of_answers({key: value})
 
 
 @pytest.mark.vllm

@@ -228,8 +228,3 @@ def test_a_changed_end_of_a_large_file_is_seen(tmp_path: Path) -> None:
         file.seek(-1, 2)
         file.write(b"x")
     assert facts.model_version(large) != before
-
-
-def test_the_config_hash_knows_no_order() -> None:
-    assert facts.config_hash({"a": 1, "b": 2}) == facts.config_hash({"b": 2, "a": 1})
-    assert facts.config_hash({"a": 1}) != facts.config_hash({"a": 2})

@@ -19,7 +19,7 @@ from penstock.control.admin.apply.models import DEPLOYMENT, DocumentsModel, Plan
 from penstock.control.admin.apply.named_kind import Applier
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.resources import resources
-from penstock.control.admin.writes import Asked, creates, over_canaries
+from penstock.control.admin.writes import Asked, creates, handing_over, over_canaries
 from penstock.control.errors import BadDocuments, Code, Fault, PenstockError
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
@@ -39,7 +39,7 @@ SetName = Annotated[
         description="of the documents that are applied together: what it made it may prune",
     ),
 ]
-Applies = Annotated[Asked, over_canaries(creates(Role.OPERATOR))]
+Applies = Annotated[Asked, handing_over(over_canaries(creates(Role.OPERATOR)))]
 Prune = Annotated[bool, Query(description="delete what the set made and says no longer")]
 Force = Annotated[
     bool, Query(description="overwrite what others have set since, and try what has failed")

@@ -16,6 +16,7 @@ from penstock.control.state.applying import Standing
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import DeploymentName, DeploymentSpec
 from penstock.control.state.rollout.engines import check_of_people
+from penstock.control.state.rollout.handing_over import asked_at_once
 from penstock.control.state.rollout.lease import Owner
 from penstock.control.state.rollout.revision import failure_of
 
@@ -65,7 +66,8 @@ class Deployments(NamedKind):
         if known and known.spec == spec:
             return view
         check_code(self._by.write, known, spec)
-        return with_spec(view, spec, self._by.now, self._by.write.origin)
+        view = with_spec(view, spec, self._by.now, self._by.write.origin)
+        return asked_at_once(view, name) if self._by.write.hand_over else view
 
     def check(self, view: ClusterView, name: str) -> None:
         check_beside(view, view.deployment(name).spec, self._ending)

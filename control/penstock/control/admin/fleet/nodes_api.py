@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from penstock.control.admin.resources import resources
 from penstock.control.admin.rollout.models import NodeModel
-from penstock.control.admin.writes import Asked, Change
+from penstock.control.admin.writes import Asked, Change, Drains
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.node_drain import drain_node, forget_node
 from penstock.control.supervision.clock import Clock
@@ -22,7 +22,7 @@ def nodes_api(cluster: ClusterStore, clock: Clock) -> APIRouter:
         return NodeModel.of(node, cluster.liveness.nodes.get(node.id))
 
     @router.put("/{node_id}/drain")
-    async def drain(node_id: str, write: Change) -> NodeModel:
+    async def drain(node_id: str, write: Drains) -> NodeModel:
         """The node gets no replicas any more; those that it has are moved, replacements first."""
         return await drained(node_id, write, draining=True)
 

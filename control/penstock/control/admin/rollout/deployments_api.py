@@ -27,6 +27,7 @@ from penstock.control.admin.writes import (
     OverCanaries,
     changes,
     creates,
+    handing_over,
     over_canaries,
     puts,
     tagged,
@@ -51,6 +52,7 @@ from penstock.control.state.rollout.deployment import (
 from penstock.control.state.rollout.engine_args import runs_model_code
 from penstock.control.state.rollout.engines import check_of_people
 from penstock.control.state.rollout.evidence import check_shares
+from penstock.control.state.rollout.handing_over import asked_at_once
 from penstock.control.state.rollout.lease import Owner
 from penstock.control.state.rollout.placing import specified
 from penstock.control.state.routing.limits import Sharing
@@ -60,8 +62,9 @@ from penstock.control.state.tenancy.tokens import Role
 from penstock.control.supervision.clock import Clock
 
 Creates = Annotated[Asked, creates(DeploymentSpec)]
-Puts = Annotated[Asked, over_canaries(puts(DeploymentSpec))]
-Scales = Annotated[Asked, changes(DeploymentSpec)]
+Puts = Annotated[Asked, handing_over(over_canaries(puts(DeploymentSpec)))]
+Scales = Annotated[Asked, handing_over(changes(DeploymentSpec))]
+Rolls = Annotated[Asked, handing_over(over_canaries(changes(DeploymentSpec)))]
 Changes = Annotated[Asked, over_canaries(changes(DeploymentSpec))]
 
 OwnedBy = Annotated[
@@ -141,7 +144,8 @@ class DeploymentsApi:
             check_code(write, known, spec)
             if known is None:
                 made_at = _location(name)
-            return put_spec(view, spec, self._clock.now(), write.origin)
+            view = put_spec(view, spec, self._clock.now(), write.origin)
+            return asked_at_once(view, name) if write.hand_over else view
 
         view = await write.apply(self._cluster, step, f"put deployment {name}")
         return await self._told(view, name, write, made_at)
@@ -199,7 +203,8 @@ class DeploymentsApi:
         def checked(view: ClusterView) -> ClusterView:
             known = view.deployment(name)
             write.check(known, f"deployment {name!r}")
-            return step(view, known)
+            view = step(view, known)
+            return asked_at_once(view, name) if write.hand_over else view
 
         return await self._told(await write.apply(self._cluster, checked, what), name, write)
 

@@ -26,6 +26,13 @@ class LoadModel(Shown):
         default=0, description="rejected of requests in the last minute: 0 to 1"
     )
 
+    resumed: int = Field(
+        default=0,
+        description="answers whose replica was lost and that went on at another, as far back as"
+        " gateways and this head run",
+    )
+    not_resumed: int = Field(default=0, description="likewise, that broke: clients were told")
+
     @classmethod
     def of(cls, traffic: DeploymentTraffic) -> LoadModel:
         """A deployment's traffic as the API shows it."""

@@ -140,6 +140,9 @@ class DeploymentModel(Shown):
     generation: int = Field(description="for If-Match; grows with every change")
     template_digest: str = Field(description="what its replicas are made of")
     managed: bool = Field(False, description="a provider answers, or nothing but a text")
+    hand_over: bool = Field(
+        False, description="replicas that leave hand streams over at once, until its next change"
+    )
     owner: str = one_of(*Owner, default=Owner.PEOPLE)
     spec: SpecModel
     status: StatusModel
@@ -217,12 +220,17 @@ class ReplicaModel(Shown):
     evidence: str = Field(description="what the head's own pings say")
     address: str
     microserving_rest: str = Field("", description="host:port of its MicroServing by REST")
+    resumes: bool = Field(False, description="it goes on with answers that others began")
+    no_resume: str = Field("", description="why not; empty: it does, or nobody knows yet")
     role: str = Field("", description="for router programs: prefill or decode; empty: none")
     pid: int
     restarts: int
     exit_code: int
     last_error: str
     leaving: str = Field("", description="why the head lets it go; empty: it does not")
+    hand_over_at: datetime | None = Field(
+        None, description="when its streams begin to go on at others; null: they end there"
+    )
     log_path: str
     max_model_len: int
     capacity: int
@@ -286,6 +294,7 @@ class NodeModel(Shown):
     devices: list[DeviceModel] = Field(default_factory=list, description="its accelerators")
 
     draining: bool = Field(False, description="an operator wants it empty")
+    hand_over: bool = Field(False, description="and that streams leave it at once")
     intent: str = Field("serving", description="what its agent is about to do")
     warm_pool: WarmPoolModel | None = Field(None, description="null: its agent tells of none")
 

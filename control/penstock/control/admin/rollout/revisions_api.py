@@ -13,6 +13,7 @@ from penstock.control.admin.rollout.deployment_settings import SPECS, with_roles
 from penstock.control.admin.rollout.deployments_api import (
     Changes,
     DeploymentsApi,
+    Rolls,
     check_code,
 )
 from penstock.control.admin.rollout.models import DeploymentModel
@@ -69,7 +70,7 @@ class RevisionsApi:
         return shown
 
     async def roll_back(
-        self, name: str, write: Changes, body: RollbackModel | None = None
+        self, name: str, write: Rolls, body: RollbackModel | None = None
     ) -> DeploymentModel:
         """Makes the deployment of an earlier revision's template again, under a new number, and
         all else stays as it is; or its settings as they were, and all else stays."""
@@ -123,7 +124,7 @@ class RevisionsApi:
             name, step, write, f"roll deployment {name} back to {to}"
         )
 
-    async def restart(self, name: str, write: Changes) -> DeploymentModel:
+    async def restart(self, name: str, write: Rolls) -> DeploymentModel:
         """Replaces every replica by a new one of the same template, which gets a new number."""
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:
@@ -142,7 +143,7 @@ class RevisionsApi:
 
         return await self._deployments.change(name, step, write, f"pause the rollout of {name}")
 
-    async def resume(self, name: str, write: Changes) -> DeploymentModel:
+    async def resume(self, name: str, write: Rolls) -> DeploymentModel:
         """Goes on with a rollout that was paused; tries a revision that failed once more."""
 
         def step(view: ClusterView, known: Deployment) -> ClusterView:

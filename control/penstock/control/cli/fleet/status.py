@@ -25,10 +25,11 @@ from penstock.control.cli.canary_tables import canary_parts
 from penstock.control.cli.failures import more, why
 from penstock.control.cli.money import dollars
 from penstock.control.cli.program_tables import program_parts, replica_note
-from penstock.control.cli.tables import Part, listing, memory_of, notes, show
+from penstock.control.cli.tables import Note, Part, listing, memory_of, notes, show
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.problems import LONGEST_TEXT, ProblemKind, shortened
 from penstock.control.state.rollout.lease import Owner
+from penstock.control.state.switch import Switch
 
 GIB = 1024**3
 SOMETHING_IS_WRONG = 2  # 1: nobody could be asked
@@ -102,13 +103,16 @@ def to_parts(everything: Everything) -> list[Part]:
         *([listing("Engines", DEPLOYMENT_COLUMNS, map(_deployment, engines))] if engines else ()),
         *notes((it.name, why(it, LONGEST_TEXT)) for it in deployments),
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
+        *notes((it.name, _resumed(it)) for it in deployments),
         *canary_parts(everything.canaries),
         *_spends(deployments),
         *program_parts(deployments),
         listing("Replicas", REPLICA_COLUMNS, (_replica(it, unobserved) for it in replicas)),
         *notes((it.id, _error(it)) for it in replicas),
         *notes((it.id, _doubts(it)) for it in replicas),
+        *notes((it.id, _hands_over(it)) for it in replicas),
         *notes(map(replica_note, replicas)),
+        *_why_not_resumed(deployments, replicas),
         listing("Nodes", NODE_COLUMNS, map(_node, everything.nodes)),
         *notes((it.id, _why_not_warm(it)) for it in everything.nodes),
         listing("Gateways", GATEWAY_COLUMNS, map(_gateway, everything.gateways)),
@@ -176,6 +180,12 @@ def _load(it: DeploymentModel) -> tuple[str, ...]:
     return (it.name, it.status.phase, str(load.in_flight), str(load.queued), *waits, shed)
 
 
+def _resumed(it: DeploymentModel) -> str:
+    load = it.status.load
+    told = load.resumed or load.not_resumed
+    return f"answers resumed: {load.resumed}, {load.not_resumed} not" if told else ""
+
+
 def _duration(milliseconds: float) -> str:
     return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
 
@@ -199,6 +209,23 @@ def _doubts(it: ReplicaModel) -> str:
     return "; ".join(
         f"{doubt.gateway} sends it nothing for {_duration(doubt.for_ms)}: {doubt.reason}"
         for doubt in it.doubts
+    )
+
+
+def _hands_over(it: ReplicaModel) -> str:
+    at = it.hand_over_at
+    return f"its streams go on at other replicas from {at:%H:%M:%S} UTC on" if at else ""
+
+
+def _why_not_resumed(
+    deployments: Sequence[DeploymentModel], replicas: Sequence[ReplicaModel]
+) -> list[Note]:
+    """Of replicas that might go on with others' answers, as their deployment says, and do not."""
+    may = {it.name for it in deployments if it.spec.resume == Switch.ON and not it.managed}
+    return notes(
+        (it.id, f"goes on with no answer that another began: {shortened(it.no_resume)}")
+        for it in replicas
+        if it.no_resume and it.deployment in may
     )
 
 

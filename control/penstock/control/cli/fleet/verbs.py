@@ -8,6 +8,8 @@ import typer
 
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say, verb
+from penstock.control.cli.options import HandOver
+from penstock.control.errors import invalid_setting
 
 nodes = typer.Typer(
     name="nodes", no_args_is_help=True, help="Machines: forget those that are gone."
@@ -32,12 +34,20 @@ def drain(
     head: Head,
     node: Annotated[str, typer.Argument(help="Its id, as `penstock status` shows it.")],
     undo: Annotated[bool, typer.Option("--undo", help="Let it have replicas again.")] = False,
+    hand_over: HandOver = False,
 ) -> None:
     """Move a node's replicas elsewhere, before its machine goes.
 
-    Replacements are ready before the old ones stop. Example: penstock drain gpu-7
+    Replacements are ready before the old ones stop.
+
+    \b
+    Examples:
+      penstock drain gpu-7
+      penstock drain gpu-7 --hand-over
     """
-    shown = head.ask(lambda admin: admin.drain(node, undo=undo))
+    if undo and hand_over:
+        raise invalid_setting("--undo keeps the node's replicas: leave --hand-over out")
+    shown = head.ask(lambda admin: admin.drain(node, undo=undo, hand_over=hand_over))
     words = "gets no replicas; `penstock status` shows those that it still has"
     words = "may have replicas again" if undo else words
     say(head, shown, f"{shown.id} {words}")

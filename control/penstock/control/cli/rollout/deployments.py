@@ -13,7 +13,7 @@ from penstock.control.admin.rollout.deployment_settings import SETTINGS, Setting
 from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, confirm, say
-from penstock.control.cli.options import AbortCanary, Reason, Wait, Yes
+from penstock.control.cli.options import AbortCanary, HandOver, Reason, Wait, Yes
 from penstock.control.cli.rollout.following import follow
 from penstock.control.declared.fields import named
 from penstock.control.declared.listing import key_list, listing
@@ -95,6 +95,7 @@ def deploy(
     reason: Reason = "",
     wait: Wait = False,
     abort_canary: AbortCanary = False,
+    hand_over: HandOver = False,
 ) -> None:
     """Serve a model, or change what is served under a name.
 
@@ -126,6 +127,7 @@ def deploy(
         raise invalid_setting(f'say what {name} is to serve: --model, or "model" in a file (-f)')
     wanted = spec_with(kept, said, parse_engine_args(engine_arg or ()))
     how: Any = {"over": known, "reason": reason, "abort_canary": abort_canary}
+    how["hand_over"] = hand_over
     made = head.ask(lambda admin: admin.put_deployment(name, wanted, **how))
     for change in differences(known.spec, made.spec) if known else ():
         typer.echo(f"{name}: {change}", err=head.as_json)
@@ -142,12 +144,17 @@ def scale(
     replicas: Annotated[int, typer.Argument(min=0, help="Processes that answer.")],
     reason: Reason = "",
     wait: Wait = False,
+    hand_over: HandOver = False,
 ) -> None:
     """Change how many replicas a deployment has.
 
-    Example: penstock scale mini 3
+    \b
+    Examples:
+      penstock scale mini 3
+      penstock scale mini 1 --hand-over
     """
-    made = head.ask(lambda admin: admin.scale(name, replicas, reason=reason))
+    how: Any = {"reason": reason, "hand_over": hand_over}
+    made = head.ask(lambda admin: admin.scale(name, replicas, **how))
     _say(head, made)
     if wait:
         follow(head, made)

@@ -10,7 +10,7 @@ from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.revision_models import RevisionModel, SettingsChangeModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import say, say_list, verb
-from penstock.control.cli.options import AbortCanary, Reason, Wait
+from penstock.control.cli.options import AbortCanary, HandOver, Reason, Wait
 from penstock.control.cli.rollout.following import follow, words
 from penstock.control.cli.tables import day
 from penstock.control.errors import Code, NotFound
@@ -78,6 +78,7 @@ def undo(
     reason: Reason = "",
     wait: Wait = False,
     abort_canary: AbortCanary = False,
+    hand_over: HandOver = False,
 ) -> None:
     """Make a deployment's replicas again of what an earlier revision made them of; or its settings
     as they were after a change, or before the last one.
@@ -85,7 +86,7 @@ def undo(
     Example: penstock rollout undo mini --reason "answers too slow"
     """
     back = AdminClient.settings_back if settings else AdminClient.roll_back
-    over = {"abort_canary": abort_canary}
+    over = {"abort_canary": abort_canary, "hand_over": hand_over}
     made = head.ask(lambda admin: back(admin, name, to=to, reason=reason, **over))
     _say(head, made, wait=wait)
 
@@ -97,12 +98,16 @@ def restart(
     reason: Reason = "",
     wait: Wait = False,
     abort_canary: AbortCanary = False,
+    hand_over: HandOver = False,
 ) -> None:
     """Replace every replica of a deployment by a new one of the same, without a lost request.
 
-    Example: penstock rollout restart mini
+    \b
+    Examples:
+      penstock rollout restart mini
+      penstock rollout restart mini --hand-over
     """
-    over = {"abort_canary": abort_canary}
+    over = {"abort_canary": abort_canary, "hand_over": hand_over}
     made = head.ask(lambda admin: admin.restart(name, reason=reason, **over))
     _say(head, made, wait=wait)
 
@@ -124,12 +129,13 @@ def resume(
     reason: Reason = "",
     wait: Wait = False,
     abort_canary: AbortCanary = False,
+    hand_over: HandOver = False,
 ) -> None:
     """Go on with a change that was paused, or try one that failed once more.
 
     Example: penstock rollout resume mini --wait
     """
-    over = {"abort_canary": abort_canary}
+    over = {"abort_canary": abort_canary, "hand_over": hand_over}
     _say(head, head.ask(lambda admin: admin.resume(name, reason=reason, **over)), wait=wait)
 
 

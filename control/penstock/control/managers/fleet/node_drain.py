@@ -14,13 +14,14 @@ from penstock.control.supervision.clock import Clock
 
 
 async def drain_node(cluster: ClusterStore, node_id: str, write: Write, *, draining: bool) -> Node:
-    """From now on the node gets no replicas, and those that it has are moved; or it may have some
-    again. Raises `unknown-node`, and `revision-mismatch` as the next one does."""
+    """From now on the node gets no replicas, and those that it has are moved, their streams at once
+    where the change says so; or it may have some again. Raises `unknown-node`, and
+    `revision-mismatch` as the next one does."""
 
     def step(view: ClusterView) -> ClusterView:
         node = node_in(view, node_id)
         write.check(node, f"node {node_id!r}")
-        return view.with_node(replace(node, draining=draining))
+        return view.with_node(replace(node, draining=draining, hand_over=write.hand_over))
 
     what = f"{'drain' if draining else 'use'} node {node_id}"
     return (await write.apply(cluster, step, what)).nodes[NodeId(node_id)]

@@ -25,6 +25,7 @@ from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import NodeFacts, ReplicaId, ReplicaState, ReplicaStatus
 from penstock.control.state.fleet.serving import is_current
 from penstock.control.state.rollout.actions import Action, Call, Start, Stop, described
+from penstock.control.state.rollout.handing_over import drain_left, with_hand_over
 from penstock.control.state.rollout.placing import answered, applied, stop_taken
 from penstock.control.state.rollout.reconcile import calls, decisions
 from penstock.control.state.rollout.replacing import Deadlines
@@ -87,7 +88,8 @@ class DeploymentManager:
             what = "; ".join(map(described, made))
             if made:
                 log.info("reconciled", extra={"action": what})
-            return with_roles(applied(view, made, self._new_id, now)), what
+            placed = with_roles(applied(view, made, self._new_id, now))
+            return with_hand_over(placed, now, self._drain), what
 
         try:
             view = await self._cluster.apply_plan(plan)
@@ -135,7 +137,8 @@ class DeploymentManager:
         if view.held or not replica or not node:
             return
         try:
-            await self._placement.stop(node.facts, replica_id, self._drain, sleep=replica.to_sleep)
+            drain = drain_left(view, replica, self._clock.steady(), self._drain)
+            await self._placement.stop(node.facts, replica_id, drain, sleep=replica.to_sleep)
         except (NodeUnreachable, HoldsStill) as error:
             await self._not_obeyed(node.facts, error)
             return

@@ -28,6 +28,8 @@ class Totals:
     rejected: int = 0
     sent: int = 0
     queue_wait_us_sum: int = 0
+    resumed: int = 0
+    not_resumed: int = 0
 
 
 _counts_of = attrgetter(*(each.name for each in fields(Totals)))
@@ -45,6 +47,8 @@ class DeploymentTraffic:
     in_flight: int = 0
     estimated_wait_ms: int = 0  # of a request that came now to the gateway where it waits longest
     last_minute: Totals = Totals()
+    resumed: int = 0  # since its gateways, or this head, started
+    not_resumed: int = 0
 
     @property
     def shed_share(self) -> float:
@@ -110,7 +114,7 @@ class Traffic:
         reporting = (g.id for g in view.gateways.values() if g.reporting and g.id in self._latest)
         told = (self._latest[gateway_id][1].get(name) for gateway_id in reporting)
         counts = [each for each in told if each is not None]
-        last_minute = _NOTHING
+        last_minute, total = _NOTHING, Totals(*self._totals.get(name, _NOTHING))
         for each in self._slices.get(name, ()):
             if now - each.begin < MINUTE:
                 last_minute = _sum(last_minute, each.counts)
@@ -119,6 +123,8 @@ class Traffic:
             in_flight=sum(c.in_flight for c in counts),
             estimated_wait_ms=max((c.estimated_wait_ms for c in counts), default=0),
             last_minute=Totals(*last_minute),
+            resumed=total.resumed,
+            not_resumed=total.not_resumed,
         )
 
     def _note(self, name: str, new: _Row, now: datetime) -> None:

@@ -189,6 +189,9 @@ class ReplicaStatus:
     wakes: int = 0  # times that the running process was woken
     wake_ms: int = 0  # milliseconds that the last of these took
     microserving_rest: str = ""  # host:port of its REST; empty: none
+    resumes: bool = False  # it goes on with answers that others began
+    no_resume: str = ""  # why not, for a person; empty: it does, or nobody knows yet
+    resume_test_failed: bool = False  # and that is a fault: its self-test failed
 
     @property
     def where(self) -> ReplicaAddress:
@@ -231,6 +234,7 @@ class Replica:
     leaving: str = ""  # why this head lets it go; empty: it does not
     to_sleep: bool = False  # it drains towards its sleep, not towards its end
     role: str = ""  # for router programs, where its deployment has roles; empty: none yet
+    hand_over_at: datetime | None = None  # while it drains: its streams move from then on
 
     @property
     def is_as_ordered(self) -> bool:
@@ -335,6 +339,7 @@ class Node:
     state: NodeState
     since: datetime  # of the state
     draining: bool = False  # an operator wants it empty
+    hand_over: bool = False  # at once: streams there move as soon as their replica drains
     intent: NodeIntent = NodeIntent.SERVING
 
     @property

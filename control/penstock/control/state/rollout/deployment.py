@@ -120,6 +120,7 @@ class Deployment:
     restart_generation: int = 0  # replicas of an older one are outgoing, whatever their template
     settings_past: SettingsPast = setting("", (), form=SETTINGS_PAST)
     paused: bool = False  # its rollout: no replica takes another's place for another revision
+    hand_over: bool = False  # whether replicas that leave hand their streams over at once
     owner: Owner = Owner.PEOPLE  # no part of the spec: nobody can ask for another one
     lease: Lease = inner(Lease, prefix="lease_")  # of an engine
 
@@ -230,6 +231,7 @@ def changed(
         spec=spec,
         generation=deployment.generation + 1,
         updated_at=now,
+        hand_over=False,
         settings_past=noted(
             deployment.settings_past, flat(old), flat(spec), now, origin, keep=keep
         ),
@@ -244,7 +246,11 @@ def restarted(deployment: Deployment, now: datetime, origin: Origin) -> Deployme
     """The next generation, whose replicas are new ones of the same template."""
     generation = deployment.generation + 1
     deployment = replace(
-        deployment, generation=generation, restart_generation=generation, updated_at=now
+        deployment,
+        generation=generation,
+        restart_generation=generation,
+        updated_at=now,
+        hand_over=False,
     )
     return _revised(deployment, deployment.template_digest, now, origin)
 
@@ -266,6 +272,7 @@ def resumed(deployment: Deployment, now: datetime) -> Deployment:
     return replace(
         deployment,
         paused=False,
+        hand_over=False,
         revisions=tried_again(deployment.revisions),
         trouble="",
         generation=deployment.generation + 1,

@@ -13,6 +13,7 @@ from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.control.declared.fields import PAIRS, Form, check, chosen, said, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.providers.settings import MANAGED, calls_tools
+from penstock.control.state.switch import Switch, switch
 
 ENGINES = ("vllm", "simulated", *MANAGED)
 MOST_ADAPTERS = 512
@@ -37,22 +38,8 @@ class Sleep(StrEnum):
         return 0 if self is Sleep.OFF else int(self)
 
 
-class Switch(StrEnum):
-    """Whether something is done."""
-
-    OFF = "off"
-    ON = "on"
-
-    def __bool__(self) -> bool:
-        return self is Switch.ON
-
-
 SLEEPERS = MICROSERVERS = ("vllm", "simulated")
 """Engines that can sleep, and those that can serve MicroServing."""
-
-
-def _switch(name: str) -> Form:
-    return Form(str, lambda said: chosen(Switch, name, str(said), InvalidSpec))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +84,12 @@ class Template:
     microserving: Switch = setting(
         "whether engines, of vllm and simulated, offer the calls that move KV between them",
         Switch.OFF,
-        form=_switch("microserving"),
+        form=switch("microserving"),
     )
     microserving_rest: Switch = setting(
         "whether these are also offered by REST, on a port of each replica",
         Switch.OFF,
-        form=_switch("microserving_rest"),
+        form=switch("microserving_rest"),
     )
 
     @property

@@ -12,10 +12,13 @@ from typing import Any
 from penstock.control.declared.fields import Form, check, chosen, inner, said, setting
 from penstock.control.errors import InvalidSpec
 from penstock.control.state.routing.program_setting import PROGRAM, Program, Roles, Sees
+from penstock.control.state.switch import Switch, switch
 
 WHOLE = 1000  # permille
 MAX_COUNT = 2**31 - 1
 MAX_CANARIES = 100
+# A client does not wait for longer, and a replica that leaves is kept so much longer for it.
+LONGEST_RESUME_WAIT_MS = 600_000
 
 
 class SelectionPolicy(StrEnum):
@@ -70,6 +73,19 @@ class Limits:
         "milliseconds",
         "a replica that has work and makes no tokens for so many {unit} is sent"
         " nothing more; 0: never",
+    )
+    resume: Switch = setting(
+        "whether an answer whose replica is lost goes on at another one, of the same tokens; a"
+        " provider's never does",
+        Switch.ON,
+        form=switch("resume"),
+    )
+    resume_wait_ms: int = setting(
+        "{unit} that such an answer waits for a replica that can go on with it; 0: it does not",
+        10_000,
+        unit="milliseconds",
+        ge=0,
+        le=LONGEST_RESUME_WAIT_MS,
     )
 
     def __post_init__(self) -> None:

@@ -93,6 +93,7 @@ class ReplicaRoute:
     wakes: int = 0  # of its process: after each its prefix cache is empty
     role: str = ""  # for router programs; empty: none
     microserving: bool = False
+    hand_over_at: datetime | None = None  # its streams go on at others; None: they end there
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,5 +362,6 @@ def _replica_route(view: ClusterView, replica: Replica) -> ReplicaRoute:
         zone=node.facts.zone if node else "",
         revision=made_of.number if made_of else 0,
         role=role_of(owner, replica),
+        hand_over_at=replica.hand_over_at if replica.state is ReplicaState.DRAINING else None,
         microserving=bool(made_of and made_of.template.microserving),
     )

@@ -43,7 +43,13 @@ def unsupported_endpoint(call: Call, served: Iterable[str]) -> Failed:
 def cannot_resume() -> Failed:
     """What another replica began; the client asked for nothing of the kind."""
     message = "This replica cannot go on with an answer that another began."
-    return Failed(503, "server_error", "resume_unsupported", message)
+    return Failed(503, "server_error", "resume_unsupported", message, retryable=True)
+
+
+def bad_resume(reason: str) -> Failed:
+    """What a client is said to have of an answer cannot be so; the client itself said nothing."""
+    message = f"The answer cannot be gone on with: {reason}."
+    return Failed(400, "invalid_request_error", "bad_resume", message)
 
 
 def engine_dead(death: Death, *, aboard: bool) -> Failed:

@@ -30,7 +30,7 @@ class KvCalls:
         await service.begin(
             {
                 "model": found.model_version,
-                "config": found.config_hash,
+                "config": found.settings_hash,
                 "kv": config.kv_transfer_config.kv_connector_extra_config["transport"],
                 "ranks": config.parallel_config.tensor_parallel_size,
             }

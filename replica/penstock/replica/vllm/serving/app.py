@@ -24,6 +24,7 @@ from penstock.replica.vllm.guards.controls import take_over
 from penstock.replica.vllm.guards.costs import NotOffered
 from penstock.replica.vllm.guards.fail_fast import stop_at_first_errors
 from penstock.replica.vllm.guards.limits import Capacity
+from penstock.replica.vllm.resume import ids
 from penstock.replica.vllm.serving import chat, marks, messages, responses, token_answers
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
@@ -69,6 +70,7 @@ async def make_app(llm: TappedLLM, args: Namespace, aside: Aside) -> Made:
     app = build_app(args, tasks, llm.model_config)
     with call_models():
         await init_app_state(llm, app.state, args, tasks)
+    ids.install()
     await know_thinking_effort(app.state)
     # vLLM's error handlers tell its server to stop; here nobody listens, the replica watches.
     app.state.server = SimpleNamespace(should_exit=False)

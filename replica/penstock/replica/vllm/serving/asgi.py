@@ -37,6 +37,7 @@ class Exchange:
         self._begun = False
         self._body_read = False
         self._gone = asyncio.Event()
+        tap.write_gathered = self._write_gathered
 
     async def run(self) -> None:
         """The whole exchange; ends the sink in every case but a cancellation, which it raises."""
@@ -63,6 +64,8 @@ class Exchange:
             self._sink.fail(self._tap.refused or errors.unexplained(self._status))
         elif not self._tap.complete():
             self._sink.fail(errors.cut_short())
+        elif self._tap.apart is not None and self._tap.apart.had:
+            self._sink.fail(errors.bad_resume("the answer has not so many events"))
         else:
             self._begin()
             self._sink.finish(self._tap.finished())
@@ -111,6 +114,8 @@ class Exchange:
                 and not body.startswith(errors.STREAM_ERRORS)
             ):
                 tap = self._tap
+                if tap.apart is not None and tap.apart.keeps(body):
+                    return
                 if self._sink.write(body, 1, tap.take_groups(), tap.take_tokens()):
                     await self._sink.room()
             elif body:
@@ -118,6 +123,15 @@ class Exchange:
         elif message["type"] == "http.response.start":
             self._status = int(message["status"])
             self._content_type = _content_type(message.get("headers", ()))
+
+    async def _write_gathered(self) -> None:
+        """What was kept of one output's events."""
+        tap = self._tap
+        if tap.apart is None:
+            return
+        body, events = tap.apart.taken()
+        if events and self._sink.write(body, events, tap.take_groups(), tap.take_tokens()):
+            await self._sink.room()
 
     def _begin_with(self, body: bytes) -> bool:
         """Whether these are the first bytes of an answer that is none of an error."""

@@ -27,6 +27,10 @@ from penstock.replica.vllm.fairness.gate import Gate
 from penstock.replica.vllm.fairness.seats import Seats, Ticket
 from penstock.replica.vllm.fairness.turns import Line
 from penstock.replica.vllm.guards import budgets, limits
+from penstock.replica.vllm.resume import streams
+from penstock.replica.vllm.resume.continuation import BadResume, Begun, Bounds
+from penstock.replica.vllm.resume.kinds import can_be_resumed
+from penstock.replica.vllm.resume.replaying import Replaying
 from penstock.replica.vllm.serving.aside import Aside
 from penstock.replica.vllm.serving.logprobs import PutOff
 from penstock.replica.vllm.serving.tap import CURRENT, CallTap
@@ -57,6 +61,9 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
     aside: Aside
     """Where large answers are made."""
 
+    resumes = False
+    """Whether answers may be gone on with elsewhere, as far as the engine goes."""
+
     fault: BaseException | None = None
     """What ended the taking of the engine's outputs, where it was not the engine's death."""
 
@@ -76,6 +83,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
 
     def _run_output_handler(self) -> None:
         if self.output_handler is None:
+            self._go_on_after_others()
             self._see_what_enters()
             self._see_what_leaves()
             propagate = self.output_processor.propagate_error
@@ -88,6 +96,23 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
 
             self.output_processor.propagate_error = kept
         super()._run_output_handler()
+
+    def _go_on_after_others(self) -> None:
+        """What another replica began passes the output processor once more before the engine gets
+        the rest; see `resume/replaying.py`."""
+        processor, send = self.output_processor, self.engine_core.add_request_async
+        cache = self.vllm_config.cache_config
+        blocks = cache.block_size if cache.enable_prefix_caching else 0
+        replaying = Replaying(processor, processor.process_outputs, send, blocks)
+
+        async def entered(request: Any) -> None:
+            tap = CURRENT.get()
+            if tap is None or tap.continuation is None:
+                await send(request)
+            else:
+                self.gate.ended(await replaying.enter(tap.continuation, request))
+
+        self.engine_core.add_request_async = entered
 
     def _see_what_enters(self) -> None:
         """Shows each call's tap what vLLM keeps of the call's requests."""
@@ -148,13 +173,37 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
             return ask(priority=_ranked(priority))
         constrained = sampling_params.structured_outputs is not None
         first = tap.begin(sampling_params.n, constrained=constrained)
-        outputs = self._tapped(tap, request_id, ask, priority, partial(tap.saw, first))
-        if priority > BEFORE_ALL:
+        tokens, over = _tokens(prompt), False
+        apart = streams.note_kind(tap, prompt, sampling_params, resumes=self.resumes)
+        if tap.continuation is not None:
+            begun = self._go_on(tap, request_id, first, prompt, sampling_params)
+            tokens, over = tokens + begun.tokens, begun.is_over()
+            ask = partial(streams.replayed_first, tap, request_id, ask)
+        saw = partial(tap.saw, first)
+        outputs = self._tapped(tap, request_id, ask, priority, _seen_later if apart else saw)
+        if apart:
+            outputs = streams.one_by_one(tap, saw, outputs)
+        if priority > BEFORE_ALL and not over:
             owner = (tap.call.tenant, tap)
-            ticket = Ticket(*owner, sampling_params.n, priority, _tokens(prompt))
+            ticket = Ticket(*owner, sampling_params.n, priority, tokens)
             outputs = self._seated(tap, ticket, outputs)
         turns = first // _AT_ONCE
         return tap.opened(self._later(turns, outputs) if turns else outputs)
+
+    def _go_on(
+        self, tap: CallTap, request_id: str, first: int, prompt: Any, sampling_params: Any
+    ) -> Begun:
+        """Begins a request of which another replica has delivered something."""
+        assert tap.continuation is not None
+        if not can_be_resumed(tap.call.path, prompt, sampling_params):
+            _refuse(tap, errors.cannot_resume())
+        model, tokens = self.model_config, _tokens(prompt)
+        most = (sampling_params.max_tokens or model.max_model_len, model.max_model_len)
+        bounds = Bounds(model.get_vocab_size(), *most)
+        try:
+            return tap.continuation.begin(request_id, first, sampling_params.n, tokens, bounds)
+        except BadResume as error:
+            _refuse(tap, errors.bad_resume(str(error)))
 
     def _keep_to_logprobs(self, tap: CallTap, prompt: Any, sampling_params: Any) -> None:
         """Refuses prompts, of each token of which too many log probabilities are to be told."""
@@ -229,7 +278,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
                         if isinstance(late := getattr(output, "prompt_logprobs", None), PutOff):
                             await self.aside.surely(late.make)
                         yield output
-                except (EngineDeadError, EngineGenerateError) as error:
+                except (EngineDeadError, EngineGenerateError, BadResume) as error:
                     await self._lose(tap, request_id, error)
                     raise
 
@@ -240,7 +289,10 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
             tap.lost = errors.engine_dead(self.death(), aboard=tap.aboard())
             return
         cause = error.__cause__ or error
-        tap.lost = exceptions.not_generated(cause, tap.call.body, begun=tap.head_known())
+        if isinstance(cause, BadResume):
+            tap.lost = errors.bad_resume(str(cause))
+        else:
+            tap.lost = exceptions.not_generated(cause, tap.call.body, begun=tap.head_known())
         # vLLM keeps the state of a request that could not be handed to its engine.
         await self.abort(request_id)
 
@@ -253,6 +305,10 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         # Whoever made the engine shuts it down; AsyncLLM's own __del__ does so once more, at a
         # time when the interpreter may be half gone.
         pass
+
+
+def _seen_later(_: Any) -> None:
+    """What passes is seen where it passes one by one."""
 
 
 def _ranked(priority: int, place: int = 0) -> int:

@@ -8,15 +8,22 @@ pool, used by their attributes alone.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import ContextVar
+from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import count
 from typing import Any, Final, NoReturn
+from uuid import UUID
 
 from penstock.replica.values import Call, Failed, Finished, Head, TokenGroup, Usage
 from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.fairness.turns import Owner, Room
 from penstock.replica.vllm.guards.limits import MAX_LOGPROBS
+from penstock.replica.vllm.resume.apart import Apart
+from penstock.replica.vllm.resume.continuation import Continuation
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +50,12 @@ class CallTap:
     `moved`: tokens of its prompt that were moved here for it; `beside`: what the engine is told
     beside its requests.
     `most_numbers`: how many pooled numbers the answer may hold; none: it holds few of them.
+    `created`: when the answer says that it was made, in seconds since 1970.
+    `resumable`: whether another replica could go on with all of its requests; None: has none yet.
+    `continuation`: what another replica has delivered of it.
+    `apart`: which of its events are not written as they come; `gathers`: where what one output
+    became is written in one piece, by `write_gathered`; `turn`: of those of its requests' outputs
+    that pass one by one.
     """
 
     reads = False  # its prompt is looked at, and the engine does not get it
@@ -64,6 +77,15 @@ class CallTap:
         self.echoed: dict[str, Any] = {}
         self.moved = 0
         self.beside: dict[str, Any] = {}
+        self.created = call.resume.created if call.resume else 0
+        self.created = self.created or int(datetime.now(UTC).timestamp())
+        self.resumable: bool | None = None
+        self.continuation = Continuation(call.resume) if call.resume else None
+        self.apart = Apart(call.resume.events) if call.resume else None
+        self.gathers = False
+        self.write_gathered: Callable[[], Awaitable[None]] = _nothing_gathered
+        self.turn = asyncio.Lock()
+        self._uuids = count()
         self._moved_found = 0
         self._wants_groups = call.token_groups
         self._groups: list[TokenGroup] = []
@@ -73,6 +95,7 @@ class CallTap:
         self._taken_tokens = 0
         self._reasons: dict[int, str] = {}
         self._choices = 0
+        self.requests = 0
         self._pooled = 0
         self._numbers = 0
         self._constrained = False
@@ -85,8 +108,17 @@ class CallTap:
     def instead(self, prompt: Any) -> AsyncGenerator[Any, None] | None:
         """What comes of a prompt in the engine's place; none: the engine gets it."""
 
+    def next_uuid(self) -> UUID:
+        """A name for a part of the answer, the same on every replica that makes it."""
+        # Those that the reading of the body draws may be drawn beside the loop, and then are not.
+        part = "answer" if self._choices else "request"
+        name = f"{self.call.request_id}/{part}/{next(self._uuids)}"
+        return UUID(bytes=blake2b(name.encode(), digest_size=16).digest(), version=4)
+
     def cached_before(self, found: int) -> int:
         """Of tokens that the engine found cached, those that were here before the call."""
+        if self.continuation is not None:
+            return found  # as the first replica told
         self._moved_found = min(found, self.moved)
         return found - self._moved_found
 
@@ -146,20 +178,26 @@ class CallTap:
         `constrained`: its output must follow a grammar.
         """
         self._constrained = constrained
+        if not self._choices:
+            self._uuids = count()
         first = self._choices
         self._choices += choices
+        self.requests += 1
         return first
 
     def saw(self, first: int, output: Any) -> None:
         """One output of the request that `begin` answered with `first`."""
         if first not in self._prompt_tokens or first not in self._cached:
             self._saw_beginning(first, output)
+        new = self.continuation is None or not self.continuation.replaying
         for part in output.outputs:
             self._completion_tokens += len(part.token_ids)
             if part.finish_reason is not None:
                 self._saw_end(first + part.index, part.finish_reason, output)
                 self._count_logprobs(part)
-            if self._wants_groups:
+            if not new:
+                self._taken_tokens += len(part.token_ids)
+            elif self._wants_groups:
                 self._groups.append(_group_of(first + part.index, part))
 
     def _count_logprobs(self, last: Any) -> None:
@@ -167,16 +205,16 @@ class CallTap:
         self.logprobs += sum(map(len, last.logprobs or ()))
         if self.logprobs > MAX_LOGPROBS:
             field = "logprobs" if self.call.path == "/v1/completions" else "top_logprobs"
-            self._lose(errors.too_many_logprobs(self.logprobs, MAX_LOGPROBS, field))
+            self.lose(errors.too_many_logprobs(self.logprobs, MAX_LOGPROBS, field))
 
     def saw_pooled(self, choice: int, output: Any) -> None:
         """The only output of a request that pools, and that `begin` answered with `choice`."""
         if output.error is not None:
-            self._lose(errors.engine_error())
+            self.lose(errors.engine_error())
         else:
             self._numbers += output.outputs.data.numel()
         if self.most_numbers is not None and self._numbers > self.most_numbers:
-            self._lose(errors.too_many_numbers(self._numbers, self.most_numbers))
+            self.lose(errors.too_many_numbers(self._numbers, self.most_numbers))
         self._prompt_tokens[choice] = len(output.prompt_token_ids)
         self._cached[choice] = output.num_cached_tokens
         self._pooled += int(output.finished)
@@ -190,18 +228,21 @@ class CallTap:
 
     def _saw_end(self, choice: int, reason: str, output: Any) -> None:
         if reason == "abort" and not self.hung_up:
-            self._lose(errors.cut_short())
+            self.lose(errors.cut_short())
         if reason == "error":
-            self._lose(self._dropped())
+            self.lose(self._dropped())
         self._reasons[choice] = reason
         self._metrics = output.metrics or self._metrics
 
     def _dropped(self) -> Failed:
+        if self.continuation is not None and not self.continuation.went_on:
+            return errors.bad_resume("the engine does not go on after what was delivered")
         if self._constrained:
             return errors.nothing_allowed(self.grammar_field)
         return errors.engine_error()
 
-    def _lose(self, failure: Failed) -> NoReturn:
+    def lose(self, failure: Failed) -> NoReturn:
+        """The call cannot be answered any more."""
         self.lost = failure
         raise RequestDropped
 
@@ -237,6 +278,8 @@ class CallTap:
             trimmed_messages=self.trimmed[0],
             trimmed_tokens=self.trimmed[1],
             kv_moved_tokens=self._moved_found,
+            resumable=bool(self.resumable),
+            created=self.created,
         )
 
     def finished(self) -> Finished:
@@ -262,6 +305,10 @@ class CallTap:
 
 
 def _nothing() -> None:
+    pass
+
+
+async def _nothing_gathered() -> None:
     pass
 
 

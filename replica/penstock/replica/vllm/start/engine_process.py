@@ -63,9 +63,12 @@ def run_engine_core(*args: Any, **kwargs: Any) -> None:
     os.environ.pop(PARENT, None)  # true of this process only, not of those it starts
     from vllm.v1.engine.core import EngineCoreProc
 
+    from penstock.replica.vllm.resume import scheduling
+
     # The config was made where the replica runs, with that process's log file in it.
     log_config = os.environ["VLLM_LOGGING_CONFIG_PATH"]
     kwargs["vllm_config"].logging_config.pylogging_config_file = log_config
+    scheduling.install()
     try:
         EngineCoreProc.run_engine_core(*args, **kwargs)
     except Exception:

@@ -2,7 +2,8 @@
 
 Importing it is what counts. It comes after torch and before the model: leave to use AMX is asked
 for first, then signals that end the process get their traceback written (`causes.py`), which takes
-a signal stack of its own; on a CPU the faults of vLLM's CPU build are cured.
+a signal stack of its own; on a CPU the faults of vLLM's CPU build are cured. Last the runner learns
+to go on with what others began (`resume/drawing.py`).
 """
 
 from __future__ import annotations
@@ -32,3 +33,8 @@ if current_platform.is_cpu():
 
     cure_seeds()
     cure_prompt_logprobs()
+
+surface.check(Stage.PROCESS)
+from penstock.replica.vllm.resume import drawing  # noqa: E402 - once it is known to be there
+
+drawing.install()

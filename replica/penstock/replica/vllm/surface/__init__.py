@@ -1,8 +1,8 @@
 """What the replica reaches for inside vLLM, checked as it starts: a vLLM that has moved any of it
 is told by name, with the files that need it, before it can go wrong in a call.
 
-The lists are `of_engine.py`, `of_app.py`, `of_moving.py`, `of_worker.py` and `of_pool.py`;
-`table.py` makes a document of them.
+The lists are `of_engine.py`, `of_app.py`, `of_moving.py`, `of_resume.py`, `of_worker.py` and
+`of_pool.py`; `table.py` makes a document of them.
 What a name promises is written behind it:
 
     module:name(first, second, *, third)    takes these: in this order, and by this name
@@ -26,10 +26,11 @@ from penstock.replica.vllm.surface.of_app import OF_APP
 from penstock.replica.vllm.surface.of_engine import OF_ENGINE
 from penstock.replica.vllm.surface.of_moving import OF_MOVING
 from penstock.replica.vllm.surface.of_pool import OF_POOL
+from penstock.replica.vllm.surface.of_resume import OF_RESUME
 from penstock.replica.vllm.surface.of_worker import OF_WORKER
 from penstock.replica.vllm.surface.values import Stage, Touch
 
-TOUCH_POINTS: Final = (*OF_ENGINE, *OF_APP, *OF_MOVING, *OF_WORKER, *OF_POOL)
+TOUCH_POINTS: Final = (*OF_ENGINE, *OF_APP, *OF_MOVING, *OF_RESUME, *OF_WORKER, *OF_POOL)
 """All of them."""
 
 _NAME: Final = re.compile(

@@ -18,10 +18,11 @@ OF_ENGINE: Final = (
         (
             "vllm:__version__",
             "vllm.platforms:current_platform",
+            "vllm.platforms.interface:Platform.get_device_name()",
         ),
         ("start/facts.py", "start/launch.py", "start/warm.py", "start/worker.py"),
-        "which vLLM it is, and whether it runs on a CPU",
-        "never; both are vLLM's public face",
+        "which vLLM it is, and on what kind of device it runs",
+        "never; all are vLLM's public face",
     ),
     _engine(
         (_CLI, "vllm.utils.argparse_utils:FlexibleArgumentParser"),
