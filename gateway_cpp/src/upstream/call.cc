@@ -81,6 +81,7 @@ void Call::take(runtime::Payload& payload) {
   payload.swap(pending_);
   pending_events_ = 0;
   pending_groups_.clear();
+  if (pending_groups_.capacity() > kKeptGroupBytes) pending_groups_.shrink_to_fit();
 }
 
 void Call::wrote(uint64_t bytes) {

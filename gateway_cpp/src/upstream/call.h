@@ -159,6 +159,8 @@ class Call {
   bool listed = false;
 
  private:
+  static constexpr size_t kKeptGroupBytes = 4UL << 10U;  // beyond which a burst's memory goes
+
   enum class End : uint8_t { kNot, kFinished, kFailed };
 
   bool was_read(const CallEvent& event);

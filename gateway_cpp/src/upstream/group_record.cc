@@ -2,8 +2,6 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
-#include <algorithm>
-
 namespace penstock::upstream {
 
 namespace {
@@ -15,7 +13,7 @@ char* put_number(uint64_t number, char* to) {
 }
 
 char* put_bytes(std::string_view bytes, char* to) {
-  return std::copy(bytes.begin(), bytes.end(), to);
+  return to + bytes.copy(to, bytes.size());
 }
 
 char* put_text(std::string_view text, char* to) {
