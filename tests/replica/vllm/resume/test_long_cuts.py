@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from penstock.replica.adapters.values import AdapterRoom
+from penstock.replica.default_model import shipped
 from penstock.replica.vllm.engine import VllmEngine
 from tests.fakes.engine_nursery import NurseryEngine
 from tests.replica.vllm.conftest import _SETTINGS, ADAPTERS, CONTENTS
@@ -98,3 +101,37 @@ async def test_an_engine_of_two_workers_goes_on(engine: VllmEngine) -> None:
             found += await _all_cuts(two, two, kind, "")
     log.warning("cuts: %s", dict(found))
     assert found.total() > 500
+
+
+def _thinking(folder: Path) -> Path:
+    """penstock-mini, whose calls of tools are taken for its thoughts."""
+    model = shipped(SERVED)
+    assert model is not None
+    shutil.copytree(model, folder / "model")
+    for name in ("tokenizer.json", "chat_template.jinja"):
+        path = folder / "model" / name
+        path.write_text(path.read_text().replace("tool_call>", "think>"))
+    return folder / "model"
+
+
+_THOUGHTFUL = {
+    "reasoning_parser": "deepseek_r1",
+    "structured_outputs_config": '{"backend": "xgrammar", "disable_any_whitespace": true}',
+}
+
+
+@pytest.mark.parametrize("kind", ["reasoning", "reasoning before a schema", "response reasoning"])
+async def test_reasoning_goes_on(engine: VllmEngine, tmp_path: Path, kind: str) -> None:
+    """Also where a grammar binds only what comes behind it."""
+    del engine  # runs beside it
+    model = str(await asyncio.to_thread(_thinking, tmp_path))
+    thoughtful = VllmEngine(model, SERVED, (), _THOUGHTFUL, forked=NurseryEngine())
+    try:
+        await thoughtful.start()
+        await until(lambda: thoughtful.no_resume() == "", "the self-test is over", 120)
+        found = await _all_cuts(thoughtful, thoughtful, kind, "")
+        log.warning("%s: cuts: %s", kind, dict(found))
+        whole = await streamed(thoughtful, call(kind, "thoughts"))
+        assert b"reasoning" in whole.body
+    finally:
+        await thoughtful.stop()
