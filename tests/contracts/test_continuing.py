@@ -206,7 +206,9 @@ def test_what_fits_no_answer_is_refused_and_hurts_nobody(stub: Any, bend: Any) -
     bad = whole.cut(request, 6)
     bend(bad.resume)
     with session(stub) as beside:
-        beside.start(_chat(max_tokens=100))
+        other = _chat(max_tokens=100)
+        other.request_id = "beside"
+        beside.start(other)
         beside.read_frame()
         (event,) = _asked(stub, bad)
         assert event.failed.error.code == "bad_resume", event
