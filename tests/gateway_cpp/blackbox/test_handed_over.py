@@ -155,6 +155,8 @@ async def test_without_an_equal_it_ends_where_it_is(start: Start) -> None:
     async with Streams(there.system) as (task,):
         await there.hand_over()
         await there.has_to_go_on(1, "running")
+        page = json.loads((await there.system.ask_status("/health/deep")).body)
+        assert page["deployments"][0]["to_go_on"] == {"broken": 0, "running": 1}
         may_end.set()
         assert is_whole(await task, said)
     assert not there.others[0].calls

@@ -158,11 +158,25 @@ TEST_F(ResumeTest, WaitsForAnEqualReplica) {
   EXPECT_EQ(reply_.text, event("a") + event("b") + kEnd);
 }
 
+TEST_F(ResumeTest, GoesOnWhereItBrokeOnceThatIsBack) {
+  serve({"r1"});
+  ask_and_hear();
+  lose(0);
+  EXPECT_EQ(upstream_.calls.size(), 1U) << "something speaks against it";
+  pass(milliseconds(1'200));
+  ASSERT_EQ(upstream_.calls.size(), 2U);
+  EXPECT_EQ(call(1).request.resume().events(), 1U);
+  say(1, event("b"));
+  end(1, 41);
+  EXPECT_EQ(reply_.text, event("a") + event("b") + kEnd);
+}
+
 TEST_F(ResumeTest, IsToldWhereNoEqualReplicaComes) {
   serve({"r1", "r2"});
   report(1, "c1", false);
   ask_and_hear();
   lose(0);
+  report(0, "c1", false);
   pass(milliseconds(9'900));
   EXPECT_FALSE(done_);
   pass(milliseconds(200));
