@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, Final
 
 from penstock.replica.values import Call
@@ -26,7 +25,7 @@ _FLAT_TOOL = {"type": "function", "name": "get_weather", "parameters": _WEATHER}
 _ANTHROPIC_TOOL = {"name": "get_weather", "input_schema": _WEATHER}
 _SCHEMA = {"type": "json_schema", "json_schema": {"name": "p", "schema": _PERSON, "strict": True}}
 _ASKED = "What is the weather in Paris?"
-_HOT: Final = {"temperature": 1.0, "seed": 5}
+_HOT: Final[dict[str, Any]] = {"temperature": 1.0, "seed": 5}
 
 
 def _chat(question: str = "What is a gateway?", **fields: Any) -> tuple[str, dict[str, Any]]:
@@ -50,7 +49,7 @@ def _message(question: str, **fields: Any) -> tuple[str, dict[str, Any]]:
     return MESSAGES, {"messages": messages, "temperature": 0, "max_tokens": 40} | fields
 
 
-KINDS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+KINDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "greedy": _chat(),
     "long": _chat("Count from 1.", max_tokens=120, ignore_eos=True),
     "long prompt": _chat("Tell me about the Rhine. " * 60),
@@ -99,9 +98,18 @@ KINDS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
 }
 """By name: path and body, all of them streamed."""
 
+REASONING: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "reasoning": _chat(_ASKED, tools=[_TOOL], tool_choice="none"),
+    "reasoning before a schema": _chat(
+        _ASKED, tools=[_TOOL], tool_choice="none", max_tokens=80, response_format=_SCHEMA
+    ),
+    "response reasoning": _response(_ASKED, tools=[_FLAT_TOOL], tool_choice="none"),
+}
+"""Those that a model thinks about first."""
+
 
 def call(kind: str, request_id: str, **more: Any) -> Call:
     """A call of a kind."""
-    path, fields = KINDS[kind]
+    path, fields = (KINDS | REASONING)[kind]
     body = json.dumps({"model": "any", "stream": True} | fields).encode()
     return Call(request_id, path, body, SERVED, **more)

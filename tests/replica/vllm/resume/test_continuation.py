@@ -60,7 +60,15 @@ def test_a_choice_that_the_answer_does_not_have_is_refused(choice: int) -> None:
     continuation.begin("one", 0, 2, 5, _BOUNDS)
     continuation.begin("two", 2, 1, 5, _BOUNDS)
     with pytest.raises(BadResume, match=f"choice {choice} is not one of the answer's 3"):
-        continuation.check_choices()
+        continuation.check_whole()
+
+
+def test_no_more_can_have_been_cached_than_the_prompts_have() -> None:
+    continuation = Continuation(Resume((), 0, 0, cached_tokens=11))
+    continuation.begin("one", 0, 1, 5, _BOUNDS)
+    continuation.begin("two", 1, 1, 5, _BOUNDS)
+    with pytest.raises(BadResume, match="11 of 10 prompt tokens"):
+        continuation.check_whole()
 
 
 def test_requests_know_their_choices_tokens_and_ends() -> None:

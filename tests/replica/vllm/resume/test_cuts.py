@@ -7,11 +7,14 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from penstock.replica.calls.answers import EventSink
 from penstock.replica.values import Call
 from penstock.replica.vllm.engine import VllmEngine
+from penstock.replica.vllm.fairness.seats import Ticket
 from tests.replica.vllm.resume.cutting import Stream, checked, gone_on, streamed
 from tests.replica.vllm.resume.kinds import KINDS, call
 from tests.replica.vllm.talking import CHAT, ON_THE_SHARED_ENGINE, SERVED, until
@@ -135,3 +138,48 @@ async def test_what_has_ended_is_not_asked_of_the_engine(engine: VllmEngine) -> 
         after = engine.load()
         assert (after.tokens, after.prompt_tokens) == (before.tokens, before.prompt_tokens)
         assert after.prefix_queries == before.prefix_queries
+
+
+async def test_its_ticket_has_prompt_and_delivered_tokens(
+    engine: VllmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _tested(engine)
+    asked = call("long", "ticket")
+    whole = await streamed(engine, asked)
+    gate, tickets = engine.launched.llm.gate, []
+    passed = gate.passed
+
+    def seen(ticket: Ticket) -> Any:
+        tickets.append(ticket)
+        return passed(ticket)
+
+    monkeypatch.setattr(gate, "passed", seen)
+    cut = len(whole.chunks) // 2
+    await gone_on(engine, asked, whole, cut)
+    had = sum(chunk.tokens for chunk in whole.chunks[:cut])
+    assert [ticket.tokens for ticket in tickets] == [whole.finished.prompt_tokens + had]
+    # What has ended needs no seat.
+    await gone_on(engine, asked, whole, len(whole.chunks))
+    assert len(tickets) == 1
+
+
+async def test_a_client_that_leaves_while_it_is_replayed_leaves_nothing_behind(
+    engine: VllmEngine,
+) -> None:
+    await _tested(engine)
+    states = engine.launched.llm.output_processor.request_states
+    for kind in ("long", "three choices", "prompts"):
+        asked = call(kind, f"left-{kind.replace(' ', '-')}")
+        whole = await streamed(engine, asked)
+        resumed = replace(asked, token_groups=True, resume=whole.resume(len(whole.chunks) - 4))
+        for turns in range(12):
+            sink = EventSink()
+            async with asyncio.TaskGroup() as tasks:
+                answer = tasks.create_task(engine.answer(resumed, sink))
+                while not states:
+                    await asyncio.sleep(0)
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                sink.leave(answer)
+            await until(lambda: not states, "all is gone")
+        checked(whole, 2, await gone_on(engine, asked, whole, 2))

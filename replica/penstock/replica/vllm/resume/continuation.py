@@ -95,8 +95,12 @@ class Continuation:
         """The request that has begun under this name."""
         return self._begun[name]
 
-    def check_choices(self) -> None:
-        """All requests have begun. Raises `BadResume` for groups of choices that none has."""
+    def check_whole(self) -> None:
+        """All requests have begun. Raises `BadResume` for groups of choices that none has, and for
+        more cached tokens than their prompts have."""
+        prompts = sum(begun.prompt_tokens for begun in self._begun.values())
+        if self.resume.cached_tokens > prompts:
+            raise BadResume(f"{self.resume.cached_tokens} of {prompts} prompt tokens were cached")
         known = sum(begun.choices for begun in self._begun.values())
         if wrong := [choice for choice in self._by_choice if not 0 <= choice < known]:
             raise BadResume(f"choice {wrong[0]} is not one of the answer's {known}")

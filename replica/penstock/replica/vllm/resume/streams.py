@@ -56,7 +56,7 @@ async def replayed_first(tap: CallTap, name: str, ask: Ask, *, priority: int) ->
         async for output in outputs:
             if first:
                 first = False
-                went.check_choices()
+                went.check_whole()
                 async for old in _replayed(went, name):
                     yield old
                 if tap.apart.had and not went.is_over():

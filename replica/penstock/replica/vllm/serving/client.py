@@ -105,12 +105,16 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         blocks = cache.block_size if cache.enable_prefix_caching else 0
         replaying = Replaying(processor, processor.process_outputs, send, blocks)
 
-        async def entered(request: Any) -> None:
+        async def entered(request: Any) -> Any:
             tap = CURRENT.get()
             if tap is None or tap.continuation is None:
-                await send(request)
-            else:
+                return await send(request)
+            try:
                 self.gate.ended(await replaying.enter(tap.continuation, request))
+            except BaseException:
+                # vLLM would keep the states of a request that never got to its engine.
+                await self.abort(request.external_req_id)
+                raise
 
         self.engine_core.add_request_async = entered
 
