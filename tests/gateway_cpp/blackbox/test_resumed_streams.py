@@ -266,7 +266,8 @@ async def test_a_resume_that_fits_nothing_is_told_by_what_broke_the_answer(start
 
 async def test_an_adapters_answer_goes_on_with_the_same_bytes_of_it(start: Start) -> None:
     whole, breaks = answer(6), Breaks()
-    system = await alike(start, breaking(whole, 3, breaks), saying(whole))
+    script = once(breaking(whole, 3, breaks), saying(whole))
+    system = await alike(start, script, script)
     data = chat(stream=True, model="mini:pirate")
     assert (await broken(system, breaks.off, whole.said(3), data=data)).body == whole.body
     calls = [call.request for replica in system.replicas for call in replica.calls]
