@@ -15,7 +15,7 @@ from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as v1
 from penstock.v1 import routes_pb2 as routes
 from tests.clients.sdk.lazily import anthropic
-from tests.fakes.fake_control import deployment
+from tests.fakes.fake_control import deployment, digest_of
 from tests.fakes.fake_replica import FakeCall, Script, hang, hello
 from tests.fakes.resumable import (
     CREATED,
@@ -45,7 +45,8 @@ every_dialect = pytest.mark.parametrize("dialect", SPOKEN)
 def resuming(*, resume: bool = True) -> routes.DeploymentRoute:
     """`mini`, whose answers go on unless they are not to."""
     limits = routes.Limits(max_queued=99, resume=resume, resume_wait_ms=WAIT_MS)
-    return deployment(selection_policy="round_robin", limits=limits)
+    adapters = {"pirate": "pirate@1"}
+    return deployment(adapters=adapters, selection_policy="round_robin", limits=limits)
 
 
 async def alike(
@@ -278,6 +279,18 @@ async def test_a_resume_that_fits_nothing_is_told_by_what_broke_the_answer(start
     whole, breaks = answer(6), Breaks()
     system = await alike(start, breaking(whole, 3, breaks), bad_resume)
     is_told(await broken(system, breaks.off, whole.said(3)))
+
+
+async def test_an_adapters_answer_goes_on_with_the_same_bytes_of_it(start: Start) -> None:
+    whole, breaks = answer(6), Breaks()
+    script = once(breaking(whole, 3, breaks), saying(whole))
+    system = await alike(start, script, script)
+    data = chat(stream=True, model="mini:pirate")
+    assert (await broken(system, breaks.off, whole.said(3), data=data)).body == whole.body
+    calls = [call.request for replica in system.replicas for call in replica.calls]
+    named = {(call.adapter, call.adapter_digest, call.model) for call in calls}
+    assert named == {("pirate@1", digest_of("pirate@1"), "mini:pirate")}
+    assert len(calls) == 2
 
 
 OTHERS = {
