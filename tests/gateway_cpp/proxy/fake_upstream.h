@@ -79,6 +79,7 @@ class FakeUpstream final : public upstream::Upstream {
     }
     // Comes together with what comes next. True: its owner would be woken.
     bool put(v1::CallEvent& event) {
+      begun_ = begun_ || event.has_head();
       const std::string bytes = event.SerializeAsString();
       upstream::CallEvent read;
       upstream::CallEvent::Rest rest;
