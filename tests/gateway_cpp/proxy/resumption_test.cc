@@ -163,7 +163,8 @@ TEST_F(ResumeTest, GoesOnWhereItBrokeOnceThatIsBack) {
   ask_and_hear();
   lose(0);
   EXPECT_EQ(upstream_.calls.size(), 1U) << "something speaks against it";
-  pass(milliseconds(1'200));
+  routes_.of("mini").note_back(routes_.replica("mini", 0));
+  loop_.poll();
   ASSERT_EQ(upstream_.calls.size(), 2U);
   EXPECT_EQ(call(1).request.resume().events(), 1U);
   say(1, event("b"));
