@@ -116,10 +116,24 @@ def _text_of(choice: dict[str, Any]) -> str:
     return str(choice.get("text") or choice.get("delta", {}).get("content") or "")
 
 
+def _text_first(event: Any) -> list[Any]:
+    """Text that comes with the end of its choice, apart from that."""
+    ends = event != "[DONE]" and event["choices"] and event["choices"][0]["finish_reason"]
+    if not ends or not (text := _text_of(event["choices"][0])):
+        return [event]
+    (choice,) = event["choices"]
+    field = {"text": ""} if "text" in choice else {"delta": choice["delta"] | {"content": ""}}
+    bare = {name: each for name, each in choice.items() if name not in ("text", "delta")}
+    said = {"text": text} if "text" in choice else {"delta": {"content": text}}
+    first = event | {"choices": [bare | said | {"finish_reason": None}]}
+    return [first, event | {"choices": [bare | field]}]
+
+
 def _merged(body: bytes) -> list[Any]:
     """What a client reads: texts that follow each other are one."""
     events = [event.removeprefix("data: ") for event in body.decode().split("\n\n")[:-1]]
     read = [json.loads(event) if event != "[DONE]" else event for event in events]
+    read = [part for event in read for part in _text_first(event)]
 
     def is_text(one: Any) -> bool:
         plain = one != "[DONE]" and one["choices"] and not one["choices"][0]["finish_reason"]
