@@ -26,7 +26,8 @@ penstock_fuzzer(grpc upstream/grpc_codec.cc)
 # A call holds a place, and a place gives itself back to its dispatcher.
 file(GLOB session_sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/src CONFIGURE_DEPENDS
      src/dispatch/*.cc src/admission/*.cc src/routing/*.cc)
-set(frame_sources upstream/frame_reader.cc upstream/event_reader.cc upstream/call_event.cc)
+set(frame_sources upstream/frame_reader.cc upstream/event_reader.cc upstream/call_event.cc
+                  upstream/token_groups.cc upstream/group_record.cc)
 penstock_fuzzer(session upstream/session_calls.cc upstream/call.cc upstream/call_checks.cc
                 ${frame_sources} base/error.cc base/priority.cc ${session_sources})
 penstock_fuzzer(frame ${frame_sources})

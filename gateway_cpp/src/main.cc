@@ -112,11 +112,9 @@ class Gateway {
   runtime::GatewayState state_;
   http::WaitingRooms waiting_;
   admission::Suspects suspects_;
-  runtime::BodyBudget bodies_;
-  runtime::BodyBudget answers_;
+  runtime::BodyBudget bodies_, answers_, resume_bytes_;
   const http::MachineName machine_{http::own_machine_name(), http::full_machine_name};
-  const http::Doors doors_;
-  const http::Doors status_doors_;
+  const http::Doors doors_, status_doors_;
   const std::string instance_ = made_up_name();  // tells this process from those before it
   const uint64_t descriptors_;
   uint64_t limited_for_ = 0;  // the generation of routes that max_connections was set for
@@ -151,6 +149,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
       suspects_(config_.id, config_.quarantine, [this] { reports_.hurry(); }),
       bodies_(config_.body_budget_bytes, config_.body_share_bytes),
       answers_(config_.body_budget_bytes),
+      resume_bytes_(config_.resume_budget_bytes),
       doors_(config_, machine_),
       status_doors_(config_, machine_, http::hosts_of_status_port(config_)),
       descriptors_(http::raise_descriptor_limit()),
@@ -184,6 +183,7 @@ http::PortParts Gateway::parts() {
                                   .usage = usage_,
                                   .bodies = bodies_,
                                   .answers = answers_,
+                                  .resume_bytes = resume_bytes_,
                                   .aside = aside_,
                                   .shadow_book = shadows_.book,
                                   .shadow_bytes = shadows_.kept,

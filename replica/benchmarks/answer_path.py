@@ -226,6 +226,7 @@ def main() -> int:
     # The least of all rounds: what else the machine does only ever adds.
     report = {
         "streams": args.streams,
+        "groups": args.groups,
         "app_alone_us": round(min(bare), 2),
         "in_replica_us": round(min(whole), 2),
         "ours_us": round(min(whole) - min(bare), 2),

@@ -77,6 +77,7 @@ Settings settings(const py::dict& values) {
   s.kv_blocks = values["kv_blocks"].cast<uint32_t>();
   s.prefill_tokens_per_second = values["prefill_tokens_per_second"].cast<double>();
   s.microserving = values["microserving"].cast<bool>();
+  s.no_resume = values["no_resume"].cast<std::string>();
   s.refuse_share = values["refuse_share"].cast<double>();
   s.per_request = values["per_request"].cast<bool>();
   s.max_model_len = values["max_model_len"].cast<uint32_t>();

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace penstock::replica {
 namespace {
@@ -11,6 +12,8 @@ namespace py = pybind11;
 
 // Call key, body, events, groups, tokens.
 constexpr Py_ssize_t kChunkItems = 5;
+// Choice, token ids, why it finished, what stopped it.
+constexpr Py_ssize_t kGroupItems = 4;
 
 uint32_t number(PyObject* item) { return py::handle(item).cast<uint32_t>(); }
 
@@ -28,13 +31,31 @@ std::string text(PyObject* item) {
   return bytes;
 }
 
+void read_group(PyObject* group, v1::TokenGroup* read) {
+  if (!PyTuple_Check(group) || PyTuple_GET_SIZE(group) != kGroupItems) {
+    throw py::type_error("a group of tokens is needed");
+  }
+  PyObject* const ids = PyTuple_GET_ITEM(group, 1);
+  if (!PyTuple_Check(ids)) throw py::type_error("a group's tokens have to be a tuple");
+  read->set_choice(number(PyTuple_GET_ITEM(group, 0)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ids); ++i) {
+    read->add_token_ids(number(PyTuple_GET_ITEM(ids, i)));
+  }
+  // What is empty, as nearly always, would be given memory.
+  if (auto why = text(PyTuple_GET_ITEM(group, 2)); !why.empty()) {
+    read->set_finish_reason(std::move(why));
+  }
+  if (auto what = text(PyTuple_GET_ITEM(group, 3)); !what.empty()) {
+    read->set_stop_reason(std::move(what));
+  }
+}
+
 void read_groups(PyObject* groups, std::vector<v1::TokenGroup>* read) {
-  for (const py::handle group : py::handle(groups)) {
-    v1::TokenGroup& made = read->emplace_back();
-    made.set_choice(group.attr("choice").cast<uint32_t>());
-    for (const py::handle id : group.attr("token_ids")) made.add_token_ids(id.cast<uint32_t>());
-    made.set_finish_reason(text(group.attr("finish_reason").ptr()));
-    made.set_stop_reason(text(group.attr("stop_reason").ptr()));
+  if (!PyTuple_Check(groups)) throw py::type_error("groups have to be a tuple");
+  const Py_ssize_t size = PyTuple_GET_SIZE(groups);
+  read->reserve(static_cast<size_t>(size));
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    read_group(PyTuple_GET_ITEM(groups, i), &read->emplace_back());
   }
 }
 
@@ -47,10 +68,7 @@ void read_chunk(PyObject* tuple, Written* written) {
   written->body = bytes_of(PyTuple_GET_ITEM(tuple, 1));
   written->events = number(PyTuple_GET_ITEM(tuple, 2));
   written->tokens = number(PyTuple_GET_ITEM(tuple, 4));
-  PyObject* const groups = PyTuple_GET_ITEM(tuple, 3);
-  if (!PyTuple_Check(groups) || PyTuple_GET_SIZE(groups) > 0) {
-    read_groups(groups, &written->groups);
-  }
+  read_groups(PyTuple_GET_ITEM(tuple, 3), &written->groups);
 }
 
 void read_write(PyObject* tuple, Written* written) {

@@ -66,6 +66,24 @@ class Served:
         """kill -9 of the replica that answers for the chat model, whatever it is doing."""
         self.system.kill(self.ready_replica()["pid"])
 
+    def configure(self, **settings: object) -> None:
+        """Changes what the chat model's deployment goes by."""
+        self.system.change("PATCH", f"deployments/{MODEL}/settings", settings)
+
+    @contextmanager
+    def told_of_losses(self) -> Iterator[None]:
+        """Answers of the chat model go on nowhere."""
+        self.configure(resume="off")
+        yield
+        self.configure(resume="on")
+
+    @contextmanager
+    def waiting_for_the_next(self) -> Iterator[None]:
+        """They wait for the next replica for as long as it takes to start."""
+        self.configure(resume_wait_ms=120_000)
+        yield
+        self.configure(resume_wait_ms=10_000)
+
     def wait_until_it_answers(self) -> None:
         """Returns when the chat model answers again."""
         body = {"model": MODEL, "prompt": "Hello", "max_tokens": 1}

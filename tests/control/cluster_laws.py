@@ -115,16 +115,17 @@ class Laws:
         view, soon = self._cluster.view, 2 * SECOND
         if not self._cluster.head_is_up or view.held or not self._is_calm():
             return
-        drain = [r for r in view.replicas.values() if r.state is ReplicaState.DRAINING]
-        for replica in drain:
-            told = replica.hand_over_at or not view.owner(replica)
-            assert told or self._cluster.now - replica.since <= soon, f"{replica.id} has no moment"
+        for replica in view.replicas.values():
+            if replica.state is ReplicaState.DRAINING and self._cluster.now - replica.since > soon:
+                assert replica.hand_over_at or not view.owner(replica), (
+                    f"{replica.id} has no moment"
+                )
 
     def _no_hand_over_is_put_off(self, old: ClusterView, new: ClusterView) -> None:
         for replica in new.replicas.values():
             before = old.replicas.get(replica.id)
-            goes_on = before and before.state is replica.state is ReplicaState.DRAINING
-            if goes_on and before and before.hand_over_at:
+            drains = before and before.state is replica.state is ReplicaState.DRAINING
+            if before and drains and before.hand_over_at:
                 assert replica.hand_over_at
                 assert replica.hand_over_at <= before.hand_over_at
 

@@ -65,11 +65,8 @@ CELLS = (
     Cell("gateway", "KILL", streams=(BROKEN,), requests=(BROKEN, REFUSED), within=2),
     Cell("gateway", "STOP", waits=STOPPED + 1),
     Cell("gateway", "TERM"),
-    Cell("replica of two", "KILL", streams=("upstream_error in the stream",), for_all=True),
-    Cell(
-        "replica of two", "STOP", streams=("upstream_error in the stream",), waits=STOPPED + 1,
-        for_all=True,
-    ),
+    Cell("replica of two", "KILL", for_all=True),
+    Cell("replica of two", "STOP", waits=STOPPED + 1, for_all=True),
     Cell("replica of two", "TERM"),
     Cell(
         "engine core of the only replica", "KILL", streams=("engine_dead in the stream",),

@@ -26,11 +26,6 @@ class Stream:
         """It ended as a whole answer does."""
         return self.error is None and self.finish_reason in ("stop", "length")
 
-    @property
-    def silently_truncated(self) -> bool:
-        """It ended without an error and without a finish reason: what must never happen."""
-        return self.ended and self.error is None and self.finish_reason is None
-
 
 async def read(client: openai.AsyncOpenAI, model: str, stream: Stream, **options: object) -> None:
     """Reads one streamed answer into `stream`, errors included."""

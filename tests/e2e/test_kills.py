@@ -5,31 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 
-import openai
-
 from tests.e2e.streams import ask, twenty_streams
 from tests.e2e.system import System, eventually, get_json
 
 
-async def test_a_killed_replica_costs_only_its_own_streams_and_they_are_told(
-    two_simulated: System,
-) -> None:
+async def test_a_killed_replica_costs_no_stream_and_comes_back(two_simulated: System) -> None:
     victim = two_simulated.replicas()[0]
     async with twenty_streams(two_simulated) as streams:
         two_simulated.kill(victim["pid"])
         for _ in range(20):
             await ask(two_simulated)
-    assert not [s for s in streams if s.silently_truncated]
-    lost = [s for s in streams if s.error is not None]
-    kept = [s for s in streams if s.complete]
-    assert len(lost) + len(kept) == 20
-    assert lost, "the killed replica carried no stream"
-    assert kept, "the other replica carried no stream"
-    assert all(s.tokens == 60 for s in kept)
-    assert all(isinstance(s.error, openai.APIError) for s in lost)
-    assert not any(isinstance(s.error, openai.APIConnectionError) for s in lost), (
-        "an in-stream error object, not a broken connection"
-    )
+    assert all(s.complete and s.tokens == 60 for s in streams)
     await asyncio.to_thread(two_simulated.wait_ready, 2, within=30)
     assert victim["pid"] not in {r["pid"] for r in two_simulated.replicas()}
 

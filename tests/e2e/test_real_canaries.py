@@ -68,6 +68,24 @@ async def test_what_fails_goes_back_and_costs_no_more_than_the_statistics_say(
     assert seen.hurt <= (MOST_BAD[share] if how == "after" else 0)
 
 
+async def test_one_of_which_a_fifth_is_slow_goes_back_by_its_times(mini: System) -> None:
+    with (
+        ProviderServer(sometimes(0, "slow")) as usual,
+        ProviderServer(sometimes(0.2, "slow")) as slow,
+    ):
+        provider(mini, "usual", usual.url)
+        provider(mini, "slow", slow.url)
+        started(mini, "slower", target="usual", candidate="slow", steps=ONE_STEP)
+        async with clients(mini.gateway_port, "usual", per_second=30, **SHORT) as seen:
+            told = await ended(mini, "slower", within=600)
+        for each in ("slow", "usual"):
+            mini.change("DELETE", f"deployments/{each}")
+    log.warning("slower: clients saw %s: %s", seen.outcomes, told["why"])
+    assert told["state"] == "rolled_back", told
+    assert "_p90 worse" in told["why"]
+    assert seen.hurt == 0, seen.outcomes
+
+
 async def test_a_smaller_context_refuses_many_and_goes_back_without_a_client_hurt(
     mini: System,
 ) -> None:

@@ -30,7 +30,20 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
         running(tmp_path, *options, *paced, replicas=2, within=60) as system,
         fleet_of(system, tmp_path, 2) as fleet,
     ):
+        _tell_at_once(fleet)
         yield fleet
+
+
+def _tell_at_once(fleet: Fleet) -> None:
+    """Else the request would go on as a suspect at the other replica, and be quarantined there."""
+    spec = fleet.system.admin("deployments/sim")["spec"]
+    fleet.system.change("PUT", "deployments/sim", spec | {"resume": "off"})
+
+    def known() -> bool:
+        version = fleet.system.admin("version")["snapshot_version"]
+        return {g["snapshot_version"] for g in fleet.system.admin("gateways")} == {version}
+
+    eventually(known, within=10, what="no answer goes on")
 
 
 async def test_an_answer_at_one_gateway_clears_a_request_at_the_other_within_two_seconds(

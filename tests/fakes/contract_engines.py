@@ -14,6 +14,9 @@ MOVING = ("simulated", _VLLM)
 LOCAL = pytest.mark.parametrize("replica", ["simulated", _VLLM], indirect=True)
 """Those that have tokens, steps and adapters of their own."""
 
+PROVIDED = pytest.mark.parametrize("replica", ["canned", "openai", "bedrock"], indirect=True)
+"""Those whose answers are another party's, or written beforehand."""
+
 COMPLETING = pytest.mark.parametrize(
     "replica", ["simulated", _VLLM, "canned", "openai"], indirect=True
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,14 +88,21 @@ class FakeCall:
         """Whether the client asked for events."""
         return bool(self.json.get("stream"))
 
-    async def send(self, body: bytes, *, events: int = 1, tokens: int = 0) -> None:
-        """Sends answer bytes once there is credit for them."""
+    async def send(
+        self,
+        body: bytes,
+        *,
+        events: int = 1,
+        tokens: int = 0,
+        groups: Iterable[v1.TokenGroup] = (),
+    ) -> None:
+        """Sends answer bytes, and the tokens that they show, once there is credit for them."""
         while self.credit <= 0:
             self._credited.clear()
             await self._credited.wait()
         self.credit -= len(body)
         self.sent_bytes += len(body)
-        chunk = v1.Chunk(body=body, events=events, tokens=tokens)
+        chunk = v1.Chunk(body=body, events=events, tokens=tokens, groups=groups)
         await self.write(v1.CallEvent(call_id=self.call_id, head=self._head(), chunk=chunk))
 
     async def finish(self, *finish_reasons: str) -> None:

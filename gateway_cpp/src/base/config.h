@@ -45,11 +45,12 @@ struct GatewayConfig {
 
   std::size_t body_limit_bytes = 16U << 20U;  // raise for very long prompts or images in the body
   BodyElements body_elements;
-  std::size_t body_budget_bytes = 1U << 30U;    // of requests, and of answers; a quarter of memory
-  std::size_t body_share_bytes = 0;             // of requests' for one tenant; 0: a quarter
-  std::size_t body_least_rate = 1024;           // bytes a second; lower for very slow links
-  std::size_t shadow_bytes = 64U << 20U;        // kept for shadows; raise if many find no room
-  std::size_t header_limit_bytes = 32U << 10U;  // raise if a proxy in front adds large headers
+  std::size_t body_budget_bytes = 1U << 30U;  // of requests, and of answers; a quarter of memory
+  std::size_t body_share_bytes = 0;           // of requests' for one tenant; 0: a quarter
+  std::size_t body_least_rate = 1024;         // bytes a second; lower for very slow links
+  std::size_t shadow_bytes = 64U << 20U;      // kept for shadows; raise if many find no room
+  std::size_t resume_budget_bytes = 128U << 20U;  // 1,000 tokens of each of 20,000 streams
+  std::size_t header_limit_bytes = 32U << 10U;    // raise if a proxy in front adds large headers
   std::size_t stream_credit_bytes = 256U << 10U;  // held per slow client; more smooths bursts
   unsigned max_in_flight = 20000;    // requests at once; each open one costs a descriptor
   unsigned max_connections = 20000;  // lowered at start to what the descriptor limit allows

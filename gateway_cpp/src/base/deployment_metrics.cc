@@ -8,9 +8,22 @@ namespace {
 constexpr std::array<std::string_view, kOutcomes> kOutcomeNames = {
     "succeeded", "failed", "rejected", "cancelled", "invalid"};
 
+constexpr std::array<std::string_view, kResumeReasons> kReasonNames = {"kill", "hang", "crash",
+                                                                       "lost", "hand_over"};
+constexpr std::array<std::string_view, kResumeOutcomes> kResumeNames = {"resumed", "told",
+                                                                        "client_left"};
+
 }  // namespace
 
 std::string_view name(Outcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
+
+std::string_view name(ResumeReason reason) {
+  return kReasonNames[static_cast<std::size_t>(reason)];
+}
+
+std::string_view name(ResumeOutcome outcome) {
+  return kResumeNames[static_cast<std::size_t>(outcome)];
+}
 
 void DeploymentMetrics::settled(Outcome outcome, unsigned status) {
   for (Settled& row : settled_) {
@@ -36,6 +49,14 @@ void DeploymentMetrics::degraded(std::string_view reason, std::string_view rung)
   if (degraded_.size() >= kMostDegraded && rung != kOther) return degraded(reason, kOther);
   const std::lock_guard lock(mutex_);
   degraded_.emplace_back(reason, rung).count.add();
+}
+
+std::uint64_t DeploymentMetrics::resumes(ResumeOutcome outcome) const {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kResumeReasons; ++i) {
+    sum += resumes(static_cast<ResumeReason>(i), outcome);
+  }
+  return sum;
 }
 
 void DeploymentMetrics::note_estimate(std::chrono::nanoseconds estimated,

@@ -1,6 +1,7 @@
 // One deployment's numbers as one I/O thread counts them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -26,6 +27,26 @@ enum class Outcome : std::uint8_t {
 inline constexpr std::size_t kOutcomes = 5;
 std::string_view name(Outcome outcome);
 
+// Why an answer goes on at another replica; the label "reason".
+enum class ResumeReason : std::uint8_t {
+  kKill,  // its engine was killed
+  kHang,  // its engine, or its replica, does nothing any more
+  kCrash,
+  kLost,      // its replica is gone, or stopped working on it
+  kHandOver,  // its replica leaves
+};
+inline constexpr std::size_t kResumeReasons = 5;
+std::string_view name(ResumeReason reason);
+
+// What came of that; the label "outcome".
+enum class ResumeOutcome : std::uint8_t {
+  kResumed,
+  kTold,        // its client, that it is broken
+  kClientLeft,  // before the rest came
+};
+inline constexpr std::size_t kResumeOutcomes = 3;
+std::string_view name(ResumeOutcome outcome);
+
 // Held by the shard that counts in it and by each request that does; see Metrics. Counted by the
 // owner's thread, read by any.
 class DeploymentMetrics {
@@ -38,6 +59,13 @@ class DeploymentMetrics {
   void dropped(std::string_view reason);
   // A request for this deployment was answered by a rung of its ladder. `reason` is static.
   void degraded(std::string_view reason, std::string_view rung);
+  // An answer broke or was handed over, and that is what came of it.
+  void resumed(ResumeReason reason, ResumeOutcome outcome) { resumes_[at(reason, outcome)].add(); }
+  // How often; readers ask, too.
+  std::uint64_t resumes(ResumeReason reason, ResumeOutcome outcome) const {
+    return resumes_[at(reason, outcome)].value();
+  }
+  std::uint64_t resumes(ResumeOutcome outcome) const;  // whatever the reason
   // A wait that was estimated is over. Short ones say nothing of the estimate.
   void note_estimate(std::chrono::nanoseconds estimated, std::chrono::nanoseconds real);
 
@@ -76,6 +104,7 @@ class DeploymentMetrics {
   Histogram generation{kWaitBounds};       // of streams: first byte to last
   Histogram token_time{kTokenBounds};      // of streams: the mean for each token after the first
   Histogram silence{kSilenceBounds};       // of streams: the longest between two writes
+  Histogram pause{kWaitBounds};            // of resumed streams: broken to the next event
   Histogram duration{kWaitBounds};         // request read to settled
   Histogram program{kPhaseBounds};         // a router program asked to its decision
   Histogram engine_call{kPhaseBounds};     // of a router program, begun to answered
@@ -104,7 +133,12 @@ class DeploymentMetrics {
   // However often its ladder changes: what has no row by then is counted under other rungs.
   static constexpr std::size_t kMostDegraded = 256;
 
+  static constexpr std::size_t at(ResumeReason reason, ResumeOutcome outcome) {
+    return static_cast<std::size_t>(reason) * kResumeOutcomes + static_cast<std::size_t>(outcome);
+  }
+
   const std::string name_;
+  std::array<Counter, kResumeReasons * kResumeOutcomes> resumes_;
   std::atomic<bool> retired_{false};  // nobody is shown it any more
   mutable std::mutex mutex_;          // the owner takes it to add a row, readers to walk the rows
   std::deque<Settled> settled_;

@@ -14,6 +14,8 @@ namespace penstock::base {
 struct DeploymentFacts {
   std::string name;
   std::uint32_t queued = 0;
+  std::uint32_t broken = 0;                     // answers that wait to go on at another replica
+  std::uint32_t moving = 0;                     // likewise, which run on where they are
   std::chrono::milliseconds estimated_wait{0};  // of a request that came now
   std::vector<std::pair<std::string_view, std::uint64_t>> ejections = {};  // by reason, since start
 };
@@ -62,6 +64,7 @@ struct GatewayFacts {
   std::uint64_t request_bytes_held = 0;  // of bodies, until their answers are made
   std::uint64_t answer_bytes_held = 0;   // of whole answers, until they are sent
   std::uint64_t shadow_bytes_held = 0;   // of what shadows were made of, until they are answered
+  std::uint64_t resume_bytes_held = 0;   // of what streams would need to go on elsewhere
   std::vector<DeploymentFacts> deployments = {};
   std::vector<TenantFacts> tenants = {};  // the label of its own is not decided yet
   std::vector<ShadowFacts> shadows = {};

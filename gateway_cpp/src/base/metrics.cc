@@ -35,6 +35,8 @@ void add(DeploymentTotals& sum, const DeploymentMetrics& part) {
   sum.ttft_sum += std::chrono::microseconds(part.ttft.sum_ns() / 1000);
   sum.queue_wait_sum += std::chrono::microseconds(part.queue_wait.sum_ns() / 1000);
   sum.sent += part.queue_wait.observed();
+  sum.resumed += part.resumes(ResumeOutcome::kResumed);
+  sum.not_resumed += part.resumes(ResumeOutcome::kTold);
 }
 
 }  // namespace

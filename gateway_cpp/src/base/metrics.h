@@ -75,6 +75,7 @@ class MetricsShard {
   Gauge sessions;           // open sessions to replicas
   Counter bad_requests;     // HTTP that could not be read at all
   Counter keys_refused;     // requests without a key that is known and good
+  Counter resume_no_room;   // streams that could go on nowhere else any more
   Counter heartbeats;       // SSE comments written in silence
   std::array<Histogram, kPhases> phases;
 
@@ -108,7 +109,9 @@ struct DeploymentTotals {
   std::uint64_t completion_tokens = 0;
   std::chrono::microseconds ttft_sum{0};
   std::chrono::microseconds queue_wait_sum{0};
-  std::uint64_t sent = 0;  // to a replica
+  std::uint64_t sent = 0;         // to a replica
+  std::uint64_t resumed = 0;      // answers that went on at another replica
+  std::uint64_t not_resumed = 0;  // that broke, and their clients were told
 };
 
 // Owned by main; shards live as long as it does.

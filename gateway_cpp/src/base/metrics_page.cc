@@ -9,6 +9,7 @@
 
 #include "base/config.h"
 #include "base/exposition.h"
+#include "base/rules_page.h"
 
 namespace penstock::base {
 namespace {
@@ -73,6 +74,24 @@ void add_degraded(Exposition& page, const Rows& rows) {
   }
 }
 
+// Those that happened.
+void add_resumes(Exposition& page, const Rows& rows) {
+  page.family("resumes_total", "counter",
+              "Answers that broke or were handed over, by reason and what came of it.");
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < kResumeReasons * kResumeOutcomes; ++i) {
+      const auto reason = static_cast<ResumeReason>(i / kResumeOutcomes);
+      const auto outcome = static_cast<ResumeOutcome>(i % kResumeOutcomes);
+      std::uint64_t sum = 0;
+      for (const auto& part : *row.parts) sum += part->resumes(reason, outcome);
+      if (sum == 0) continue;
+      page.sample(
+          row.label + "," + label("reason", name(reason)) + "," + label("outcome", name(outcome)),
+          sum);
+    }
+  }
+}
+
 struct CounterColumn {
   std::string_view name;
   std::string_view help;
@@ -114,6 +133,9 @@ constexpr std::array kHistograms = {
     HistogramColumn{"stream_silence_seconds",
                     "Of whole streams: longest time between two writes, to 50 ms.",
                     &DeploymentMetrics::silence},
+    HistogramColumn{"resume_pause_seconds",
+                    "Of answers that went on at another replica: broken to their next event.",
+                    &DeploymentMetrics::pause},
     HistogramColumn{"generation_seconds", "Of whole streams: first byte to last.",
                     &DeploymentMetrics::generation},
     HistogramColumn{"program_seconds",
@@ -181,6 +203,9 @@ constexpr std::array kShardCounters = {
                  &MetricsShard::keys_refused},
     ShardCounter{"broken_requests_total", "Requests that ended by a fault of the gateway's own.",
                  &MetricsShard::broken_requests},
+    ShardCounter{"resume_no_room_total",
+                 "Streams that ran on without what they need to go on elsewhere: no room for it.",
+                 &MetricsShard::resume_no_room},
     ShardCounter{"heartbeats_total", "SSE comments written in silence.", &MetricsShard::heartbeats},
 };
 
@@ -221,7 +246,8 @@ class Standings {
     for (const Row& row : rows) asked.insert(row.label);
     for (const DeploymentFacts& one : facts.deployments) {
       std::string text = deployment_label(one.name);
-      const bool stirs = one.queued > 0 || one.estimated_wait.count() > 0 || !one.ejections.empty();
+      const bool stirs = one.queued + one.broken + one.moving > 0 ||
+                         one.estimated_wait.count() > 0 || !one.ejections.empty();
       if (stirs || asked.contains(text)) told_.emplace_back(std::move(text), &one);
     }
   }
@@ -229,6 +255,13 @@ class Standings {
   void add_to(Exposition& page) const {
     page.family("queued", "gauge", "Requests that wait for a place.");
     for (const auto& [text, one] : told_) page.sample(text, one->queued);
+    page.family("to_go_on", "gauge",
+                "Answers that wait for a place at another replica: broken ones, and those that run "
+                "on meanwhile.");
+    for (const auto& [text, one] : told_) {
+      page.sample(text + "," + label("state", "broken"), one->broken);
+      page.sample(text + "," + label("state", "running"), one->moving);
+    }
     page.family("estimated_wait_seconds", "gauge", "How long a request that came now would wait.");
     for (const auto& [text, one] : told_) {
       page.sample(text, std::chrono::duration<double>(one->estimated_wait).count());
@@ -301,60 +334,12 @@ void add_tenants(Exposition& page, const std::vector<TenantFacts>& tenants) {
   }
 }
 
-void add_shadows(Exposition& page, const std::vector<ShadowFacts>& shadows) {
-  const auto label_of = [](const ShadowFacts& one) {
-    return label("rule", one.rule) + "," + label("uid", one.uid);
-  };
-  page.family("shadow_requests_total", "counter",
-              "Shadows of sampled requests, by rule and by what became of them.");
-  for (const ShadowFacts& one : shadows) {
-    for (const auto& [outcome, count] : one.outcomes) {
-      page.sample(label_of(one) + "," + label("outcome", outcome), count);
-    }
-  }
-  page.family("shadow_in_flight", "gauge", "Shadows that wait for a place or have one.");
-  for (const ShadowFacts& one : shadows) page.sample(label_of(one), one.under_way);
-}
-
-void add_canaries(Exposition& page, const std::vector<CanaryFacts>& canaries) {
-  const auto add = [&](std::string_view name, const char* says, auto count) {
-    page.family(name, "counter", says);
-    for (const CanaryFacts& one : canaries) {
-      for (const CanaryFacts::Arm& arm : one.arms) {
-        page.sample(label("canary", one.canary) + "," + label("arm", arm.name), arm.*count);
-      }
-    }
-  };
-  add("canary_sessions_total", "Sessions of canaries' arms, at the step that is judged.",
-      &CanaryFacts::Arm::sessions);
-  add("canary_bad_sessions_total", "Of canaries' sessions, those with a request that broke.",
-      &CanaryFacts::Arm::bad_sessions);
-}
-
-void add_programs(Exposition& page, const std::vector<ProgramFacts>& programs) {
-  page.family("program_asks_total", "counter",
-              "Requests that a router program was asked about, by what came of it.");
-  for (const ProgramFacts& one : programs) {
-    for (const auto& [outcome, count] : one.outcomes) {
-      page.sample(deployment_label(one.deployment) + "," + label("outcome", outcome), count);
-    }
-  }
-  page.family("program_moved_tokens_total", "counter",
-              "Tokens whose KV router programs have moved between engines.");
-  for (const ProgramFacts& one : programs) {
-    page.sample(deployment_label(one.deployment), one.moved_tokens);
-  }
-  page.family("program_moved_bytes_total", "counter", "Bytes of that KV.");
-  for (const ProgramFacts& one : programs) {
-    page.sample(deployment_label(one.deployment), one.moved_bytes);
-  }
-}
-
 void add_facts(Exposition& page, const GatewayFacts& facts) {
-  page.family("held_bytes", "gauge", "Bytes held of requests' bodies and of whole answers.");
+  page.family("held_bytes", "gauge", "Bytes held, by what they are of.");
   page.sample(label("of", "requests"), facts.request_bytes_held);
   page.sample(label("of", "answers"), facts.answer_bytes_held);
   page.sample(label("of", "shadows"), facts.shadow_bytes_held);
+  page.sample(label("of", "resumes"), facts.resume_bytes_held);
   add_single(page, "snapshot_version", "gauge", "Version of the route snapshot in force.",
              facts.snapshot_version);
   add_single(page, "control_connected", "gauge", "1 while the stream of route snapshots is open.",
@@ -375,6 +360,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_requests(page, rows);
   add_drops(page, rows);
   add_degraded(page, rows);
+  add_resumes(page, rows);
   add_counters(page, rows);
   add_histograms(page, rows);
   Standings(facts, rows).add_to(page);

@@ -21,6 +21,8 @@ void add_deployments(std::span<const base::DeploymentTotals> totals,
     out.set_ttft_us_sum(static_cast<std::uint64_t>(total.ttft_sum.count()));
     out.set_queue_wait_us_sum(static_cast<std::uint64_t>(total.queue_wait_sum.count()));
     out.set_sent(total.sent);
+    out.set_resumed(total.resumed);
+    out.set_not_resumed(total.not_resumed);
   }
 }
 

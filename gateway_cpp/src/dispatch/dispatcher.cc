@@ -37,9 +37,11 @@ void Dispatcher::follow(const routing::DeploymentRoute& route,
     budget_used_up_ = route.budget_used_up;
     budget_resets_at_ = route.budget_resets_at;
     replicas_.follow(route, replicas, clock_.steady_now());
+    replicas_.look_for_leaving(clock_.wall_now());
     patience_ = patience_of(route.limits);
     wakers = hand_out();
     tell_if_none_is_left(wakers);
+    tell_of_equals(wakers);
   }
   wake(wakers);
 }
@@ -111,30 +113,6 @@ void Dispatcher::answered_elsewhere(const PlaceRequest& ask) {
   if (!appointments_.empty()) appointments_.keep(fingerprint(ask));
 }
 
-bool Dispatcher::again(Turn& turn, const PlaceRequest& ask,
-                       std::vector<routing::ReplicaId> excluded, const MakeWaker& waker) {
-  Wakers wakers;
-  const auto enter = [&] {
-    const std::lock_guard lock(mutex_);
-    Place place = reserve_before_shadows(ask, excluded, true, wakers);
-    if (place) {
-      charge(place, ask);
-      give(turn, std::move(place));
-      return true;
-    }
-    const bool is_hopeless = ask.rest && !replicas_.has_rest(excluded);
-    if (is_hopeless || !ready_besides(excluded)) return false;
-    turn.excluded_ = std::move(excluded);
-    turn.retries_ = true;
-    enroll(turn, ask, waker);
-    retries_.push_back(&turn);
-    return true;
-  };
-  const bool entered = enter();
-  wake(wakers);
-  return entered;
-}
-
 void Dispatcher::report(routing::Replica& replica, const routing::LoadReport& load) {
   Wakers wakers;
   {
@@ -143,13 +121,21 @@ void Dispatcher::report(routing::Replica& replica, const routing::LoadReport& lo
     wakers = hand_out();
     if (!shadows_.empty()) leave_to_others(replica, wakers);
     tell_if_none_is_left(wakers);
+    tell_of_equals(wakers);
   }
   wake(wakers);
 }
 
 milliseconds Dispatcher::note_failure(routing::Replica& replica, routing::Failure failure) {
-  const std::lock_guard lock(mutex_);
-  return replicas_.note_failure(replica, failure, clock_.steady_now());
+  Wakers wakers;
+  milliseconds doubt;
+  {
+    const std::lock_guard lock(mutex_);
+    doubt = replicas_.note_failure(replica, failure, clock_.steady_now());
+    tell_of_equals(wakers);
+  }
+  wake(wakers);
+  return doubt;
 }
 
 void Dispatcher::note_answer(routing::Replica& replica, const Cost& cost,
@@ -160,6 +146,7 @@ void Dispatcher::note_answer(routing::Replica& replica, const Cost& cost,
     tokens_.learn(cost.body_bytes, cost.prompt_tokens, cost.completion_tokens, told);
     replicas_.note_success(replica, clock_.steady_now());
     wakers = hand_out();
+    tell_of_equals(wakers);
   }
   wake(wakers);
 }
@@ -170,6 +157,7 @@ void Dispatcher::note_back(routing::Replica& replica) {
     const std::lock_guard lock(mutex_);
     replicas_.note_back(replica, clock_.steady_now());
     wakers = hand_out();
+    tell_of_equals(wakers);
   }
   wake(wakers);
 }
@@ -179,8 +167,10 @@ void Dispatcher::advance() {
   {
     const std::lock_guard lock(mutex_);
     const bool has_opened = replicas_.advance(clock_.steady_now());
-    if (!has_opened && !replicas_.minds_revisions()) return;  // which are waited for for so long
-    wakers = hand_out();
+    replicas_.look_for_leaving(clock_.wall_now());
+    // Revisions are waited for for so long.
+    if (has_opened || replicas_.minds_revisions()) wakers = hand_out();
+    tell_of_equals(wakers);
   }
   wake(wakers);
 }
@@ -211,7 +201,7 @@ admission::DeploymentLoad Dispatcher::load_for(const PlaceRequest& ask) const {
 }
 
 std::uint32_t Dispatcher::queued() const {
-  return static_cast<std::uint32_t>(queue_.size() + retries_.size());
+  return static_cast<std::uint32_t>(queue_.size()) + ahead_.waiting;
 }
 
 // Those that wait although there is room are in nobody's way: no replica that has it is for them.
@@ -262,7 +252,7 @@ admission::Refusal Dispatcher::deadline_over(const PlaceRequest& ask, millisecon
 void Dispatcher::enroll(Turn& turn, const PlaceRequest& ask, const MakeWaker& waker) {
   turn.tenant = ask.tenant;
   turn.priority = ask.priority;
-  turn.work = ask.estimate.work();
+  turn.work = ask.work();
   turn.since = clock_.steady_now();
   turn.ask_ = &ask;
   turn.waker_ = waker();
@@ -288,13 +278,7 @@ bool Dispatcher::ready_besides(std::span<const routing::ReplicaId> excluded) con
 Dispatcher::Wakers Dispatcher::hand_out() {
   Wakers wakers;
   if ((queue_.empty() && retries_.empty()) || !has_room_for_waiting()) return wakers;
-  std::erase_if(retries_, [&](Turn* turn) {
-    Place place = has_room_for_waiting() ? reserve_for(*turn, turn->excluded_) : Place();
-    if (!place) return false;
-    charge(place, *turn->ask_);
-    give(*turn, std::move(place), wakers);
-    return true;
-  });
+  hand_out_again(wakers);
   while (!queue_.empty() && has_room_for_waiting()) {
     Place place;
     const auto fits = [&](const admission::QueueEntry& entry) {
@@ -349,7 +333,10 @@ void Dispatcher::close() {
   {
     const std::lock_guard lock(mutex_);
     replicas_.follow({}, {}, clock_.steady_now());
-    for (Turn* turn : std::exchange(retries_, {})) give(*turn, {}, wakers);
+    for (Turn* turn : std::exchange(retries_, {})) {
+      count_ahead(*turn, false);
+      give(*turn, {}, wakers);
+    }
     const auto anybody = [](const admission::QueueEntry& /*entry*/) { return true; };
     while (admission::QueueEntry* next = queue_.next(anybody)) {
       queue_.remove(*next);
@@ -363,7 +350,7 @@ void Dispatcher::leave(Turn& turn) {
   const std::lock_guard lock(mutex_);
   if (turn.has_place()) return;
   if (turn.retries_) {
-    std::erase(retries_, &turn);
+    if (std::erase(retries_, &turn) > 0) count_ahead(turn, false);
   } else {
     queue_.remove(turn);
   }

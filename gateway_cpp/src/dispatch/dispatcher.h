@@ -38,6 +38,8 @@ struct DeploymentStanding {
   std::uint32_t replicas = 0;
   std::uint32_t usable = 0;  // of these, ready ones that nothing speaks against
   std::uint32_t queued = 0;
+  std::uint32_t broken = 0;                     // answers that wait to go on at another replica
+  std::uint32_t moving = 0;                     // likewise, which run on where they are
   std::chrono::milliseconds estimated_wait{0};  // of a request of normal priority that came now
   routing::Ejections ejections{};
 };
@@ -103,8 +105,10 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   bool turns_away() const { return turns_away_.load(std::memory_order_relaxed); }
   // What one is told that has waited for as long as it may. It has left its turn.
   admission::Refusal deadline_over(const PlaceRequest& ask, std::chrono::milliseconds waited);
-  // One that was admitted asks again, for another replica than these: it has kept its turn. False:
-  // no replica besides those is ready.
+  // One that was admitted asks again, for another replica than these: it has kept its turn, and
+  // goes before all that wait for their first. False: no replica besides those is ready. One that
+  // goes on with an answer waits nevertheless, and its waker is called when such a replica comes or
+  // goes, too.
   bool again(Turn& turn, const PlaceRequest& ask, std::vector<routing::ReplicaId> excluded,
              const MakeWaker& waker);
 
@@ -141,6 +145,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                    const admission::TokenEstimate& told);
   // It speaks again after its process was lost.
   void note_back(routing::Replica& replica);
+  // Grows when what streams are told of a replica changes: Replica::word(). Takes no lock.
+  std::uint64_t words() const { return replicas_.words(); }
   // Time alone ends doubts and begins others. About ten times a second.
   void advance();
 
@@ -153,6 +159,10 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   std::vector<routing::Doubt> doubts() const;
   // Whether any replica besides these is ready.
   bool is_ready_besides(std::span<const routing::ReplicaId> excluded) const;
+  // Whether any besides these is ready to go on with answers of that Place::config(), and nothing
+  // speaks against it, whatever its room.
+  bool is_ready_to_continue(std::uint32_t config,
+                            std::span<const routing::ReplicaId> excluded) const;
   // Whether requests go to any replica, it may cost something yet, and a ready one can hold the
   // adapter, where one is named.
   bool is_usable_for(std::string_view adapter);
@@ -179,6 +189,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                   std::uint32_t max_queued);
   admission::Refusal send_away(admission::Refusal refusal, std::chrono::milliseconds wait,
                                const PlaceRequest& ask);
+  std::uint64_t work_before(std::string_view tenant, base::Priority priority) const;
   std::chrono::milliseconds wait_for(std::string_view tenant, base::Priority priority) const;
   std::chrono::milliseconds longest_wait(const PlaceRequest& ask,
                                          std::chrono::milliseconds estimated) const;
@@ -188,13 +199,20 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   static std::chrono::milliseconds patience_of(const routing::Limits& limits);
   void charge(Place& place, const PlaceRequest& ask);
   void enroll(Turn& turn, const PlaceRequest& ask, const MakeWaker& waker);
+  bool may_wait_again(const PlaceRequest& ask, std::span<const routing::ReplicaId> excluded) const;
+  void wait_again(Turn& turn);
+  bool goes_ahead(const Turn& turn) const;
+  void count_ahead(Turn& turn, bool ahead);
+  void hand_out_again(Wakers& wakers);
   static void give(Turn& turn, Place place);
   static void give(Turn& turn, Place place, Wakers& wakers);
   bool has_room_for_waiting();
   std::uint32_t queued() const;
+  std::uint32_t continuing(bool runs_on) const;
   bool ready_besides(std::span<const routing::ReplicaId> excluded) const;
   Wakers hand_out();
   void tell_if_none_is_left(Wakers& wakers);
+  void tell_of_equals(Wakers& wakers);
   static bool is_needed(const routing::Replica& replica);
   void give_up(ShadowPlace& place, Wakers& wakers);
   void make_room(Wakers& wakers);
@@ -213,7 +231,12 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   mutable std::mutex mutex_;  // guards all below, and what turns in the queue have
   routing::ReplicaSet replicas_;
   admission::FairQueue queue_;
-  std::vector<Turn*> retries_;         // that wait for another replica than those they were sent to
+  std::vector<Turn*> retries_;  // that wait for another replica than those they were sent to
+  struct {
+    std::uint32_t waiting = 0;
+    std::uint64_t work = 0;
+  } ahead_;                            // of these, those that go before newcomers
+  std::uint64_t equals_changes_ = 0;   // of the replicas, that these were told of
   std::vector<ShadowPlace*> shadows_;  // that have a place each; none while anybody waits
   admission::WaitModel wait_;
   admission::WaitSlack slack_;

@@ -47,6 +47,7 @@ bool Dispatcher::move(Place& place, const routing::ReplicaId& to) {
     auto there = reserve_at(to, routing::ReplicaSet::What::kAnswer, wakers);
     if (!there) return false;
     const auto before = std::exchange(place.replica_, std::move(there));
+    place.config_ = place.replica_->config();
     replicas_.release(*before, clock_.steady_now());
     const auto others = hand_out();
     wakers.insert(wakers.end(), others.begin(), others.end());

@@ -16,6 +16,8 @@ Place Dispatcher::reserve(const PlaceRequest& ask, std::span<const routing::Repl
                                .share = ask.share,
                                .rest = ask.rest,
                                .patient = patient,
+                               .continues = ask.continues,
+                               .runs_on = ask.runs_on,
                                .prefix = ask.prefix,
                                .excluded = excluded};
   Place place;
@@ -23,7 +25,8 @@ Place Dispatcher::reserve(const PlaceRequest& ask, std::span<const routing::Repl
   if (!place) return place;
   place.tenant_ = ask.tenant;
   place.priority_ = ask.priority;
-  place.work_ = ask.estimate.work();
+  place.work_ = ask.work();
+  place.config_ = place.replica_->config();
   ++in_flight_;
   place.run_ = wait_.started(place.work_, now);
   place.dispatcher_ = shared_from_this();  // from here on it gives itself back

@@ -16,7 +16,7 @@ bool Dispatcher::place_shadow(ShadowPlace& place, const PlaceRequest& ask,
                               std::span<const routing::ReplicaId> excluded,
                               std::shared_ptr<Waker> waker) {
   const std::lock_guard lock(mutex_);
-  if (!queue_.empty() || !retries_.empty() || !has_room_for_waiting()) return false;
+  if (!queue_.empty() || ahead_.work > 0 || !has_room_for_waiting()) return false;
   const auto now = clock_.steady_now();
   auto replica = replicas_.reserve({.adapter = ask.adapter, .excluded = excluded}, now);
   if (!replica) return false;
@@ -55,7 +55,8 @@ Place Dispatcher::reserve_before_shadows(const PlaceRequest& ask,
                                          std::span<const routing::ReplicaId> excluded, bool patient,
                                          Wakers& wakers) {
   Place place = reserve(ask, excluded, patient);
-  while (!place && !shadows_.empty()) {
+  const bool helps = ask.continues == 0 || replicas_.is_ready_to_continue(ask.continues, excluded);
+  while (!place && helps && !shadows_.empty()) {
     give_up(*shadows_.back(), wakers);
     place = reserve(ask, excluded, patient);
   }

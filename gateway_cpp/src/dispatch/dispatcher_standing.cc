@@ -32,15 +32,23 @@ DeploymentStanding Dispatcher::standing() const {
   return {.replicas = static_cast<std::uint32_t>(replicas_.replicas().size()),
           .usable = replicas_.counts().ready - doubted,
           .queued = queued(),
+          .broken = continuing(false),
+          .moving = continuing(true),
           .estimated_wait =
               waits ? wait_for({}, base::Priority::kNormal) : std::chrono::milliseconds(0),
           .ejections = replicas_.ejections()};
 }
 
+std::uint32_t Dispatcher::continuing(bool runs_on) const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(retries_, [runs_on](const Turn* turn) {
+    return turn->ask_->continues != 0 && turn->ask_->runs_on == runs_on;
+  }));
+}
+
 // While there is a queue, as many calls run as may: they are the places.
 std::chrono::milliseconds Dispatcher::wait_for(std::string_view tenant,
                                                base::Priority priority) const {
-  return wait_.estimate(queue_.work_before(tenant, priority), in_flight_, clock_.steady_now());
+  return wait_.estimate(work_before(tenant, priority), in_flight_, clock_.steady_now());
 }
 
 // What nearly all of those that are told this wait at most.
@@ -48,7 +56,12 @@ std::chrono::milliseconds Dispatcher::longest_wait(const PlaceRequest& ask,
                                                    std::chrono::milliseconds estimated) const {
   const auto now = clock_.steady_now();
   if (wait_.is_sure()) return slack_.within(estimated, now);
-  return wait_.at_most(queue_.work_before(ask.tenant, ask.priority), in_flight_, now);
+  return wait_.at_most(work_before(ask.tenant, ask.priority), in_flight_, now);
+}
+
+// Those that were admitted before go first, whoever comes.
+std::uint64_t Dispatcher::work_before(std::string_view tenant, base::Priority priority) const {
+  return ahead_.work + queue_.work_before(tenant, priority);
 }
 
 std::vector<routing::Doubt> Dispatcher::doubts() const {
@@ -59,6 +72,12 @@ std::vector<routing::Doubt> Dispatcher::doubts() const {
 bool Dispatcher::is_ready_besides(std::span<const routing::ReplicaId> excluded) const {
   const std::lock_guard lock(mutex_);
   return ready_besides(excluded);
+}
+
+bool Dispatcher::is_ready_to_continue(std::uint32_t config,
+                                      std::span<const routing::ReplicaId> excluded) const {
+  const std::lock_guard lock(mutex_);
+  return replicas_.is_ready_to_continue(config, excluded);
 }
 
 // The day ends by itself, also where the head is away then.

@@ -16,6 +16,7 @@ Place& Place::operator=(Place&& other) noexcept {
   run_ = other.run_;
   counts_ = other.counts_;
   lost_ = other.lost_;
+  config_ = other.config_;
   return *this;
 }
 

@@ -2,6 +2,7 @@
 // dispatcher touches of them is guarded by its lock.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -51,6 +52,9 @@ class Place {
   void cut_short() { counts_ = false; }
   // The replica was lost with the call: nobody else is to be given its place before that is known.
   void lost() { lost_ = true; }
+  // The number of its replica's config_hash as it was when the place was given: what can go on with
+  // its answer. 0: nothing can.
+  std::uint32_t config() const { return config_; }
   void release();
 
  private:
@@ -60,6 +64,7 @@ class Place {
   std::shared_ptr<routing::Replica> replica_;
   std::string tenant_;
   base::Priority priority_ = base::Priority::kNormal;
+  std::uint32_t config_ = 0;
   admission::Charge charged_;
   std::uint64_t work_ = 0;
   admission::WaitModel::Run run_ = 0;
@@ -72,6 +77,11 @@ struct PlaceRequest {
   std::string tenant;  // empty: whoever comes without a key
   base::Priority priority = base::Priority::kNormal;
   bool rest = false;  // it is for no revision that has a share of its own
+  // It has its answer from where it is until it has this place: those that have none go first.
+  bool runs_on = false;
+  // Place::config() of where the answer began that it goes on with; 0: it begins.
+  std::uint32_t continues = 0;
+  std::uint32_t delivered = 0;  // tokens of that answer: they are read as the prompt is
   admission::TokenEstimate estimate;
   std::string adapter;                // "name@version"; empty: the base model
   std::uint64_t session = 0;          // hash of what it is sticky by; 0: nothing
@@ -79,6 +89,13 @@ struct PlaceRequest {
   std::string_view key;               // id of its API key; empty: none
   std::string_view body;              // by which, with tenant and key, a retry of it is known
   std::vector<std::uint64_t> prefix;  // chained hashes of its prefix's blocks
+
+  // In the unit of TokenEstimate::work().
+  std::uint64_t work() const {
+    const std::uint32_t done = std::min(delivered, estimate.completion);
+    return admission::TokenEstimate::work_of(std::uint64_t{estimate.prompt} + delivered,
+                                             estimate.completion - done);
+  }
 };
 
 // A request's turn with one deployment. It stays where it is; going away gives up whatever it has.
@@ -105,6 +122,7 @@ class Turn final : private admission::QueueEntry {
   std::vector<routing::ReplicaId> excluded_;
   std::chrono::milliseconds estimated_{0};  // wait that is to be compared with the real; 0: none
   bool retries_ = false;                    // it was admitted before, and waits with those alone
+  bool ahead_ = false;                      // of these, it goes before newcomers
   Place place_;
   std::atomic<bool> granted_{false};
 };

@@ -88,6 +88,7 @@ std::chrono::milliseconds IoThread::tick() {
   timers_.advance(now);
   flow_.look_for_suspects();
   flow_.look_for_ended_keys();
+  flow_.look_for_replicas();
   pool_.tick();
   programs_.tick();
   if (led_ != nullptr && now >= next_lead_) {

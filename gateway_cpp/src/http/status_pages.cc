@@ -148,12 +148,20 @@ void append_program(std::string& body, const DeepEntry& entry) {
   body += '}';
 }
 
+// Answers that wait for a place at another replica, where any do.
+void append_to_go_on(std::string& body, const dispatch::DeploymentStanding& standing) {
+  if (standing.broken + standing.moving == 0) return;
+  body += R"(,"to_go_on":{"broken":)" + std::to_string(standing.broken);
+  body += R"(,"running":)" + std::to_string(standing.moving) + "}";
+}
+
 void append_deployment(std::string& body, const DeepEntry& entry, base::SteadyTime now) {
   if (!body.empty()) body += ',';
   body += R"({"id":)" + base::json_string(entry.route.name);
   body += R"(,"status":)" + base::json_string(entry.status());
   body += R"(,"replicas":)" + std::to_string(entry.standing.replicas);
   body += R"(,"serving":)" + std::to_string(entry.standing.usable);
+  append_to_go_on(body, entry.standing);
   if (entry.route.program) append_program(body, entry);
   body += R"(,"checks":[)";
   for (size_t i = 0; i < entry.answers.size(); ++i) {
@@ -258,6 +266,8 @@ base::DeploymentFacts StatusPages::facts_of(const routing::DeploymentRoute& rout
   if (!dispatcher) return facts;
   const auto standing = dispatcher->standing();
   facts.queued = standing.queued;
+  facts.broken = standing.broken;
+  facts.moving = standing.moving;
   facts.estimated_wait = standing.estimated_wait;
   for (size_t i = 0; i < standing.ejections.size(); ++i) {
     if (standing.ejections[i] > 0) {
@@ -316,6 +326,7 @@ PageText StatusPages::metrics() const {
   facts.request_bytes_held = parts_.bodies.held();
   facts.answer_bytes_held = parts_.answers.held();
   facts.shadow_bytes_held = parts_.shadow_bytes.held();
+  facts.resume_bytes_held = parts_.resume_bytes.held();
   facts.shadows = shadow_facts();
   facts.canaries = canary_facts();
   facts.programs = program_facts();

@@ -107,9 +107,9 @@ std::optional<admission::Refusal> Account::reserve(std::uint64_t tokens,
   grant(ask);
   const admission::DayAmount most = ask.with(of_day_.value_or(ask.least));
   auto no = reserve_of_day(most);
+  counts_.rejected = no ? 1 : 0;
   if (!no) reserved_nanousd_ = most.nanousd;
   if (!no) return std::nullopt;
-  counts_.rejected = 1;
   reservation_.settle(0, now);
   return no;
 }

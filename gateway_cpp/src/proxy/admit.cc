@@ -72,8 +72,22 @@ void RequestFlow::appraise(Exchange& x) {
   x.at.least_prompt = appraisal.least_prompt;
 }
 
+// A candidate may cost more than what was asked for, and that its tenant has no money for it is no
+// fault of either: then it is asked as if it had no share of the canary.
 base::MaybeError RequestFlow::admit_by_tenant(Exchange& x) {
-  const auto no = x.at.account->reserve(x.at.wanted.estimate.tokens(), x.day_ask(), x.at.entered);
+  const auto reserve = [&x] {
+    return x.at.account->reserve(x.at.wanted.estimate.tokens(), x.day_ask(), x.at.entered);
+  };
+  auto no = reserve();
+  const bool is_dear = no && no->reason == admission::DropReason::kQuota;
+  if (is_dear && x.at.way == Way::kCanary && !x.is_at_home()) {
+    x.settlement.passed_over(x.record().deployment, admission::name(no->reason));
+    x.canary.reset();
+    if (auto gone = enter_asked(x)) return gone;
+    describe(x);
+    appraise(x);
+    no = reserve();
+  }
   return no ? refused(x, *no) : std::nullopt;
 }
 
@@ -120,9 +134,10 @@ Awaitable<base::MaybeError> RequestFlow::select(Exchange& x) {
     if (over || x.at.has_place()) co_return over;
   }
   if (x.at.has() != Has::kTurn) {
-    const auto tried = x.attempts.failover().tried();
-    const bool waits = x.at.dispatcher->again(
-        x.at.turn(), x.at.wanted, {tried.begin(), tried.end()}, [&x] { return x.make_waker(); });
+    const auto refused = x.attempts.failover().refused();
+    const bool waits =
+        x.at.dispatcher->again(x.at.turn(), x.at.wanted, {refused.begin(), refused.end()},
+                               [&x] { return x.make_waker(); });
     if (!waits) co_return no_replica_left(x);
     x.at.queued();
     const auto limit = x.at.route.deployment->limits.queue_deadline;

@@ -69,7 +69,7 @@ void RequestFlow::note_success(Exchange& x) {
   if (!x.attempts.call().finished()) return;
   const upstream::Finished& outcome = x.attempts.call().outcome();
   const upstream::Usage usage = outcome.usage.value_or(upstream::Usage());
-  if (outcome.prefill_us > 0) {
+  if (outcome.prefill_us > 0 && x.resumes() == 0) {
     record.engine_ttft = std::chrono::microseconds(outcome.queue_us + outcome.prefill_us);
   }
   const dispatch::Cost cost{
@@ -84,6 +84,7 @@ void RequestFlow::note_success(Exchange& x) {
 // may not be known yet: another answer will tell.
 void RequestFlow::clear(Exchange& x) {
   if (parts_.suspects.empty() || x.at.route.deployment->managed) return;
+  x.danger.guilty = false;
   if (!x.danger.fingerprint && x.job && x.job->done()) x.danger.fingerprint = x.job->fingerprint;
   if (!x.danger.fingerprint && !x.large && !x.job) {
     x.danger.fingerprint =

@@ -123,7 +123,8 @@ std::string making_of(const Exchange& x) {
                                               .prompt_tokens = usage.prompt_tokens,
                                               .completion_tokens = usage.completion_tokens,
                                               .cached_tokens = usage.cached_tokens,
-                                              .attempts = record.attempts});
+                                              .attempts = record.attempts,
+                                              .resumes = x.resumes()});
 }
 
 }  // namespace penstock::proxy

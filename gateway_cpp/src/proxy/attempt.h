@@ -1,6 +1,5 @@
 // One try of a request: where it went, its call, and what it was told there. A request makes one
-// after the other, as long as its client has seen nothing; those that are over are kept with what
-// they were told, the one under way with its call.
+// after the other.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "proxy/failover.h"
@@ -32,43 +30,37 @@ enum class Try : uint8_t {
   kSent,      // nobody has seen anything of an answer
   kAnswers,   // what comes is the client's
   kAnswered,  // all of it is with the client
-  kOver,      // it was given up, and has no call any more
 };
 
 inline constexpr Transitions<Try> kAttempt{
-    {Try::kSent, {Try::kAnswers, Try::kOver}},
-    {Try::kAnswers, {Try::kAnswered, Try::kOver}},
+    {Try::kSent, {Try::kAnswers}},
+    {Try::kAnswers, {Try::kAnswered}},
 };
 
 class Attempt {
  public:
-  Attempt(Target target, std::unique_ptr<upstream::Call> call)
-      : call_(std::move(call)), target_(std::move(target)) {}
+  Attempt(Target target, std::unique_ptr<upstream::Call> call, uint32_t config)
+      : call_(std::move(call)), config_(config), target_(std::move(target)) {}
 
-  upstream::Call& call() const { return *call_; }  // until it is over
+  upstream::Call& call() const { return *call_; }
   const Target& target() const { return target_; }
+  // Destination::config() of where it is.
+  uint32_t config() const { return config_; }
   Try state() const { return state_.now(); }
   bool refused() const { return state_.refused(); }
   // Its replica has said something.
   bool has_news() const { return call_->has_head() || call_->has_bytes() || call_->ended(); }
   // Likewise, of its answer or its end.
   bool has_event() const { return call_->has_bytes() || call_->ended(); }
-  // The tokens that it gave, once it is over.
-  const std::vector<v1::TokenGroup>& groups() const { return groups_; }
 
   void answers() { state_.advance(Try::kAnswers); }
   void answered() { state_.advance(Try::kAnswered); }
-  void end() {
-    state_.advance(Try::kOver);
-    groups_ = call_->take_groups();
-    call_.reset();
-  }
 
  private:
   std::unique_ptr<upstream::Call> call_;
   Stage<Try, kAttempt> state_;
+  uint32_t config_;
   Target target_;
-  std::vector<v1::TokenGroup> groups_;
 };
 
 // All of a request's, and what they say of where it may go next.
@@ -78,8 +70,6 @@ class Attempts {
   Attempt& now() { return *now_; }  // while one is
   const Attempt& now() const { return *now_; }
   upstream::Call& call() const { return now_->call(); }
-  // Those that are over, in their order.
-  const std::vector<Attempt>& past() const { return past_; }
   // What the last one with this deployment failed with.
   const std::optional<base::Error>& last() const { return last_; }
   const Failover& failover() const { return failover_; }
@@ -87,18 +77,18 @@ class Attempts {
 
   // It goes to the target, whose call begins.
   void sent_to(const Target& target) { failover_.sent_to({target.id}); }
-  void begin(Target target, std::unique_ptr<upstream::Call> call) {
-    now_.emplace(std::move(target), std::move(call));
+  void begin(Target target, std::unique_ptr<upstream::Call> call, uint32_t config = 0) {
+    now_.emplace(std::move(target), std::move(call), config);
   }
   // The call of the one under way has failed.
   Next after(const upstream::CallFailure& failure, bool has_engine) {
     return failover_.after(failure, has_engine);
   }
+  // The answer of the last one broke, and is to go on at another.
+  void goes_on() { failover_.goes_on(); }
   // The one under way was in vain, and another may follow.
   void close(base::Error why) {
     failed(std::move(why));
-    now_->end();
-    past_.push_back(std::move(*now_));
     drop();
   }
   // Likewise, and none may.
@@ -130,7 +120,6 @@ class Attempts {
   bool refused_ = false;  // a step, of one that is gone
   std::optional<base::Error> last_;
   Failover failover_;
-  std::vector<Attempt> past_;
 };
 
 }  // namespace penstock::proxy

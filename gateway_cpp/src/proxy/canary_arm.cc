@@ -11,7 +11,8 @@ void Exchange::end_canary() noexcept {
   try {
     record().canary = canary->rule->name;
     record().of_candidate = canary->candidate;
-    if (record().outcome == base::Outcome::kSucceeded) canary->course.answered();
+    const bool was_broken = record().resumption && record().resumption->was_broken;
+    if (record().outcome == base::Outcome::kSucceeded && !was_broken) canary->course.answered();
     const auto outcome = canary->course.outcome(canary->candidate);
     parts.canaries.ended(*canary->rule, {.session = canary->session,
                                          .candidate = canary->candidate,
@@ -30,7 +31,7 @@ admission::CanaryAnswer Exchange::canary_answer() const {
                                  .prompt_tokens = told.prompt_tokens,
                                  .completion_tokens = told.completion_tokens};
   if (delivery.is_stream()) answer.ttft = told.ttft;
-  if (told.generation.count() > 0 && told.completion_tokens > 1) {
+  if (told.generation.count() > 0 && told.completion_tokens > 1 && resumes() == 0) {
     answer.between_tokens = told.generation / (told.completion_tokens - 1);
   }
   if (!attempts.is_under_way() || !attempts.call().finished()) return answer;

@@ -8,7 +8,8 @@ void Delivery::took(More more) {
   if (!held_end_.empty()) payload_.append(std::exchange(held_end_, {}));
   end_.note(payload_.bytes());
   if (!tells_making_) return;
-  if (!names_) names_ = std::make_unique<openai::ChunkNames>(openai::chunk_names(payload_.bytes()));
+  if (!names_ && !payload_.empty())
+    names_ = std::make_unique<openai::ChunkNames>(openai::chunk_names(payload_.bytes()));
   if (more == More::kNone || !end_.reached()) return;
   held_end_ = payload_.bytes().substr(payload_.size() - end_.bytes());
   payload_.drop_last(held_end_.size());

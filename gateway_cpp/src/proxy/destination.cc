@@ -61,6 +61,7 @@ void RequestFlow::leave(Exchange& x, const base::Error& why) {
   x.at.estimated_wait = {};
   x.settlement.left(arm_of(x), why);
   if (x.canary) x.canary->course.left(why);
+  if (x.record().resumption) x.record().resumption->paid = {};  // there
   x.record().degraded = {};
   x.record().rung.clear();
   x.record().trimmed.clear();

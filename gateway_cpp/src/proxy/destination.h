@@ -58,6 +58,9 @@ class Destination {
   bool has_place() const { return has() == Has::kPlace; }
   const std::shared_ptr<routing::Replica>& replica() const { return place_.replica(); }
 
+  // What another replica has to be of to go on with its answer; 0: none can.
+  uint32_t config() const { return place_.config(); }
+
   // For the dispatcher, which puts it in the queue or gives it a place: then it is queued().
   dispatch::Turn& turn() { return turn_; }
   void queued() { has_.advance(Has::kTurn); }

@@ -19,6 +19,7 @@
 #include "proxy/attempt.h"
 #include "proxy/body_job.h"
 #include "proxy/canary_arm.h"
+#include "proxy/delivered_tokens.h"
 #include "proxy/delivery.h"
 #include "proxy/destination.h"
 #include "proxy/lookout.h"
@@ -74,6 +75,7 @@ struct Danger {
   std::optional<admission::Fingerprint> fingerprint;
   bool suspect = false;                         // with the deployment where it is
   bool guilty = false;                          // engines have died of it, for all that is known
+  bool spared = false;                          // what its own engine ended of holds it not back
   std::optional<base::SteadyTime> waits_since;  // for a place where no other suspect is
   admission::Aboard aboard;
 
@@ -83,6 +85,7 @@ struct Danger {
     aboard.leave();
     fingerprint.reset();
     suspect = false;
+    spared = false;
     waits_since.reset();
   }
 };
@@ -154,7 +157,8 @@ struct Exchange {
   // How it ended otherwise than well.
   void failed(const base::Error& error) {
     settlement.failed(error);
-    if (canary) canary->course.failed(error, record().ttft.has_value());
+    const bool is_told = settlement.record.resumption && settlement.record.resumption->was_broken;
+    if (canary && !is_told) canary->course.failed(error, record().ttft.has_value());
   }
   // Its arm is told of it.
   void end_canary() noexcept;
@@ -198,6 +202,37 @@ struct Exchange {
   bool has_ladder() const {
     return descent || (!named().deployment->ladders.empty() && may_degrade());
   }
+  // As it is sent; null: it is not large. That of an answer that goes on is with what was kept of
+  // it.
+  upstream::SharedBody large_body() const {
+    if (large) return LargeBody::bytes_of(large);
+    return delivered ? delivered->body() : nullptr;
+  }
+  // Another replica may go on with its answer where it breaks, if its replica's answer allows it.
+  bool may_resume() const {
+    const routing::DeploymentRoute& deployment = *at.route.deployment;
+    return request.form == openai::AnswerForm::kStream && deployment.limits.resume &&
+           !deployment.managed;
+  }
+  // How often its answer went on at another replica.
+  unsigned resumes() const {
+    return settlement.record.resumption ? settlement.record.resumption->resumed : 0;
+  }
+  // Its answer broke, and is to go on at another replica.
+  bool pauses() const {
+    return settlement.record.resumption && settlement.record.resumption->pauses;
+  }
+  // These groups' events are written to its client.
+  void note_delivered(const upstream::TokenGroupsView& groups) {
+    if (delivered && !delivered->note(groups)) forget_delivered();
+  }
+  // Its client has something of the answer.
+  bool has_answered() const { return settlement.record.events > 0 || settlement.record.bytes > 0; }
+  // It runs on, and could go on nowhere else: there is no room for what that takes.
+  void forget_delivered() {
+    delivered.reset();
+    parts.metrics.resume_no_room.add();
+  }
   // Of its answer, as far as its replica has said so.
   void note_tokens(const upstream::Usage& seen);
 
@@ -230,7 +265,8 @@ struct Exchange {
   runtime::TimerWheel::Timer deadline;  // of the first event, then of silence
   Reply& reply;
   Delivery delivery;
-  std::unique_ptr<ShadowSample> shadow;  // null: it is not repeated
+  std::unique_ptr<ShadowSample> shadow;        // null: it is not repeated
+  std::unique_ptr<DeliveredTokens> delivered;  // null: it could go on nowhere else
   Attempts attempts;
 };
 

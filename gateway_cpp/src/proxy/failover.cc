@@ -1,5 +1,7 @@
 #include "proxy/failover.h"
 
+#include <algorithm>
+#include <ranges>
 #include <string_view>
 
 namespace penstock::proxy {
@@ -8,25 +10,24 @@ namespace {
 
 using Source = upstream::CallFailure::Source;
 
+constexpr std::string_view kDead = "engine_dead";
+constexpr std::string_view kKilled = "engine_killed";
+constexpr std::string_view kHung = "engine_hung";
+
+}  // namespace
+
 bool may_retry(const upstream::CallFailure& failure) {
   if (failure.error.fault() == v1::FAULT_CLIENT) return false;
   return failure.source != Source::kReplica ||
          failure.error.retry() == v1::RETRY_BEFORE_FIRST_TOKEN;
 }
 
-constexpr std::string_view kDead = "engine_dead";
-constexpr std::string_view kKilled = "engine_killed";
-constexpr std::string_view kHung = "engine_hung";
-
-// As the replica that was there said; of one that is gone nobody knows.
 admission::EngineEnd end_of(const upstream::CallFailure& failure) {
   if (failure.source != Source::kReplica) return admission::EngineEnd::kLost;
   if (failure.error.code() == kKilled) return admission::EngineEnd::kKilled;
   return failure.error.code() == kHung ? admission::EngineEnd::kHung
                                        : admission::EngineEnd::kCrashed;
 }
-
-}  // namespace
 
 bool engine_died(const upstream::CallFailure& failure) {
   const auto& code = failure.error.code();
@@ -41,15 +42,28 @@ void Failover::elsewhere() {
   elsewhere_ = attempts();
   deaths_elsewhere_ += static_cast<unsigned>(deaths_.size());
   tried_.clear();
+  broken_ = 0;
   deaths_.clear();
   reached_any_ = false;
+}
+
+unsigned Failover::crashes() const {
+  return static_cast<unsigned>(
+      std::ranges::count(deaths_, admission::EngineEnd::kCrashed, &admission::EngineDeath::end));
+}
+
+void Failover::goes_on() {
+  const auto refused = std::ranges::subrange(tried_.begin() + broken_, tried_.end() - 1);
+  elsewhere_ += static_cast<unsigned>(refused.size());
+  tried_.erase(refused.begin(), refused.end());
+  ++broken_;
 }
 
 Next Failover::after(const upstream::CallFailure& failure, bool has_engine) {
   reached_any_ = reached_any_ || failure.source != Source::kUnreachable;
   const bool died = has_engine && (failure.source == Source::kLost || engine_died_with(failure));
   if (died) deaths_.push_back({.replica_id = tried_.back().value, .end = end_of(failure)});
-  if (!may_retry(failure) || tried_.size() >= kMaxAttempts || (died && is_deadly())) {
+  if (!may_retry(failure) || !is_left() || (died && is_deadly())) {
     return Next::kGiveUp;
   }
   return Next::kTryAnother;

@@ -1,5 +1,9 @@
 #include "proxy/lookout.h"
 
+#include <utility>
+
+#include "routing/hashing.h"
+
 namespace penstock::proxy {
 
 namespace {
@@ -43,6 +47,29 @@ void KeyedRequests::tell(const std::shared_ptr<const routing::Routes>& routes) {
     to_end.pop_front();
     all_.push_back(key);
     key.news->raise();
+  }
+}
+
+void RunningStreams::tell(const dispatch::Dispatchers::ByUid& dispatchers) {
+  uint64_t words = 0;
+  for (const auto& [uid, dispatcher] : dispatchers) {
+    words = routing::hash_both(words, dispatcher->words());
+  }
+  if (std::exchange(words_, words) == words) return;
+  Lookouts<Running> to_tell;
+  for (auto at = all_.begin(); at != all_.end();) {
+    Running& running = *at++;
+    const routing::Word word = running.replica->word();
+    if (std::exchange(running.word, word) == word) continue;
+    running.unlink();
+    to_tell.push_back(running);
+  }
+  // Whoever is woken may end, and others with it.
+  while (!to_tell.empty()) {
+    Running& running = to_tell.front();
+    to_tell.pop_front();
+    all_.push_back(running);
+    running.news->rouse();
   }
 }
 

@@ -1,5 +1,5 @@
 // Requests of one I/O thread that are told what is found out elsewhere: that engines die of what
-// they ask, that their key is good no more. That thread only.
+// they ask, that their key is good no more, that their replica is stuck or goes. That thread only.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "admission/suspects.h"
+#include "dispatch/dispatchers.h"
+#include "routing/replica.h"
 #include "routing/route_table.h"
 #include "runtime/signal.h"
 
@@ -71,6 +73,28 @@ class KeyedRequests {
  private:
   Lookouts<Keyed> all_;
   std::shared_ptr<const routing::Routes> looked_at_;
+};
+
+// A stream that runs on a replica, from its first event to the end of its call there.
+struct Running : Lookout {
+  Running(runtime::Signal& its, const routing::Replica& at)
+      : news(&its), replica(&at), word(at.word()) {}
+
+  runtime::Signal* news;
+  const routing::Replica* replica;  // that its call is on
+  routing::Word word;               // what it was told of that last
+};
+
+class RunningStreams {
+ public:
+  // Until it goes away.
+  void add(Running& running) { all_.push_back(running); }
+  // Those whose replica's word has changed are roused, if any has since the last time.
+  void tell(const dispatch::Dispatchers::ByUid& dispatchers);
+
+ private:
+  Lookouts<Running> all_;
+  uint64_t words_ = 0;  // of the dispatchers, that were heard of
 };
 
 }  // namespace penstock::proxy

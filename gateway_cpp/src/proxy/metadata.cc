@@ -53,6 +53,7 @@ std::string metadata_event(const openai::ChunkNames& names, const StreamFacts& f
   add_count(out, "completion_tokens", facts.completion_tokens);
   add_count(out, "cached_tokens", facts.cached_tokens);
   add_count(out, "attempts", facts.attempts);
+  if (facts.resumes > 0) add_count(out, "resumes", facts.resumes);
   return out + "}}\n\n";
 }
 

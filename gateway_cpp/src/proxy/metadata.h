@@ -29,6 +29,7 @@ struct StreamFacts {
   std::uint32_t completion_tokens = 0;
   std::uint32_t cached_tokens = 0;
   unsigned attempts = 0;
+  unsigned resumes = 0;
 };
 
 // As one server-sent event.

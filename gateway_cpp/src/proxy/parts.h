@@ -42,6 +42,7 @@ struct GatewayParts {
   admission::UsageBook& usage;
   runtime::BodyBudget& bodies;  // of requests
   runtime::BodyBudget& answers;
+  runtime::BodyBudget& resume_bytes;  // of what streams need to go on elsewhere
   runtime::SideThreads& aside;
   admission::ShadowBook& shadow_book;
   runtime::BodyBudget& shadow_bytes;  // of bodies and answers that are kept

@@ -109,14 +109,16 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
     send(x);
     over = co_await first_news(x);
     if (over) co_return over;
-    if (!x.attempts.is_under_way()) continue;  // it was called back
+    if (!x.attempts.is_under_way()) continue;  // it was called back, or left
     if (!x.attempts.call().failed()) {
       if (x.program) x.program->was_scheduled();
       co_return std::nullopt;
     }
-    const Next next = co_await note_failure(x);
+    const Next next = begins_again(x, co_await note_failure(x));
     x.attempts.close(failure_error(x));
     if (next == Next::kGiveUp) co_return no_replica_left(x);
+    over = co_await wait_to_begin_again(x);
+    if (over) co_return over;
   }
 }
 
@@ -139,31 +141,52 @@ void RequestFlow::send(Exchange& x) {
   const auto now = x.settlement.enter(base::Phase::kOpen);
   note_waited(x, now);
   if (x.sent == base::SteadyTime{}) x.sent = now;
-  if (x.shadow) x.shadow->answer.begin_again();
+  Resumption* const rest = x.pauses() ? x.record().resumption.get() : nullptr;
+  if (rest) ++rest->attempts;
+  if (x.shadow && !(rest && !rest->anew)) x.shadow->answer.begin_again();
   if (!x.settlement.is_open()) note_opening(x, now);
-  if (x.canary && (x.is_at_home() || !x.canary->candidate)) note_revision(x);
+  if (x.canary && !rest && (x.is_at_home() || !x.canary->candidate)) note_revision(x);
   Target target(x.at.replica());
   x.attempts.sent_to(target);
   x.record().replica = target.id;
   x.record().attempts = x.attempts.failover().attempts();
   auto request = call_request(x);
-  if (x.program) request.kv = x.program->take_kv(target.id);
-  auto call =
-      parts_.upstream.open({target.id, target.address, target.replica->own_token()}, request,
-                           x.reply.signal(), x.large ? LargeBody::bytes_of(x.large) : nullptr);
-  call->hold({.place = x.at.give_place(), .payer = x.at.account, .seen = {}});
-  x.attempts.begin(std::move(target), std::move(call));
+  if (x.program && !rest) request.kv = x.program->take_kv(target.id);
+  const upstream::Resume resume = rest && !rest->anew ? resume_of(x) : upstream::Resume();
+  if (rest && !rest->anew) request.resume = &resume;
+  auto call = parts_.upstream.open({target.id, target.address, target.replica->own_token()},
+                                   request, x.reply.signal(), x.large_body());
+  const uint32_t config = x.at.config();
+  call->hold(held_for(x));
+  x.attempts.begin(std::move(target), std::move(call), config);
+}
+
+// What its calls before have cost is paid for.
+upstream::Held RequestFlow::held_for(Exchange& x) {
+  upstream::Held held{.place = x.at.give_place(), .payer = x.at.account, .seen = {}};
+  const Resumption* const before = x.record().resumption.get();
+  if (before != nullptr) held.paid = before->paid;
+  if (x.pauses()) held.seen = before->seen;
+  return held;
+}
+
+upstream::Resume RequestFlow::resume_of(const Exchange& x) {
+  const RequestRecord& record = x.settlement.record;
+  const upstream::Head& head = record.resumption->head;
+  return {.groups = x.delivered->record(),
+          .events = static_cast<uint32_t>(record.events),
+          .created = head.created,
+          .cached_tokens = head.cached_tokens};
 }
 
 // Where no other replica is left to have room for its adapter, the request waits for room where it
 // is, as long as it may wait for a replica.
 uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
-  const auto tried = x.attempts.failover().tried();
-  const bool is_last = tried.size() >= Failover::kMaxAttempts;
-  if (!is_last && x.at.dispatcher->is_ready_besides(tried)) return 0;
+  if (x.attempts.failover().is_left() && is_another_ready(x)) return 0;
   constexpr milliseconds kLongest{30'000};
   const milliseconds limit = x.at.route.deployment->limits.queue_deadline;
-  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - x.at.entered);
+  const auto since = x.pauses() ? x.settlement.record.resumption->since : x.at.entered;
+  const auto waited = std::chrono::ceil<milliseconds>(parts_.clock.steady_now() - since);
   const milliseconds left = (limit.count() > 0 ? std::min(limit, kLongest) : kLongest) - waited;
   return static_cast<uint32_t>(std::max(left, milliseconds(1)).count());
 }
@@ -184,6 +207,7 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
       .adapter = adapter,
       .priority = engine_priority(x.at.wanted.priority),
       .tenant_salt = x.caller().tenant->cache_salt,
+      .token_groups = x.may_resume(),
       .max_prompt_tokens = limits.max_prompt_tokens,
       .max_completion_tokens = longest_answer(deployment, x.request, *x.at.account, x.day_ask()),
       .adapter_digest = x.at.route.digest(),
@@ -197,11 +221,16 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.
 // What a canary says before its first event is no answer yet: another may still give one.
 Awaitable<base::MaybeError> RequestFlow::first_news(Exchange& x) {
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  running_.add(running);
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     const bool has_news =
         x.at.way == Way::kCanary ? x.attempts.now().has_event() : x.attempts.now().has_news();
     if (has_news) co_return std::nullopt;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) co_return std::nullopt;
+    }
     if (x.opening.look_again) {
       auto no = co_await recall(x);
       if (no || !x.attempts.is_under_way()) co_return no;

@@ -19,6 +19,7 @@
 #include "proxy/lookout.h"
 #include "proxy/parts.h"
 #include "proxy/reply.h"
+#include "proxy/resume_rule.h"
 #include "routing/elsewhere.h"
 #include "routing/route_table.h"
 #include "runtime/timer_wheel.h"
@@ -54,6 +55,8 @@ class RequestFlow {
   void look_for_suspects() { openings_.tell(parts_.suspects); }
   // Ends the requests of keys that were revoked with what they have under way. Likewise.
   void look_for_ended_keys() { keyed_.tell(parts_.routes.read()); }
+  // Tells streams that their replica is stuck, or is to hand them over. Likewise.
+  void look_for_replicas() { running_.tell(*parts_.dispatchers.read()); }
 
  private:
   // The phases up to the first news of a replica: request_flow.cc
@@ -66,6 +69,8 @@ class RequestFlow {
   static void note_waited(Exchange& x, base::SteadyTime now);
   uint32_t adapter_wait_ms(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
+  static upstream::Held held_for(Exchange& x);
+  static upstream::Resume resume_of(const Exchange& x);
 
   // From one deployment to another: destination.cc
   struct Elsewhere {
@@ -150,8 +155,12 @@ class RequestFlow {
   Awaitable<base::MaybeError> admit_suspect(Exchange& x);
   Awaitable<base::MaybeError> select_for_suspect(Exchange& x);
   base::MaybeError place_suspect(Exchange& x);
+  bool exclude_suspects(const Exchange& x, std::vector<routing::ReplicaId>& excluded) const;
   void keep_if_alone(Exchange& x);
   bool board(Exchange& x, const routing::ReplicaId& replica);
+  bool is_quarantined(const Exchange& x);
+  static bool is_to_be_judged(const Exchange& x, base::ResumeReason reason);
+  Awaitable<base::MaybeError> judge(Exchange& x);
   Awaitable<base::MaybeError> wait_for_place(Exchange& x);
   std::chrono::milliseconds place_in(const Exchange& x) const;
   Awaitable<base::MaybeError> reconsider(Exchange& x);
@@ -172,7 +181,12 @@ class RequestFlow {
   class Shortcut;
   Awaitable<Delivered> deliver(Exchange& x);
   Awaitable<Delivered> streamed_answer(Exchange& x);
-  Awaitable<void> stream(Exchange& x);
+  void keep_delivered(Exchange& x);
+  enum class Streamed : uint8_t {
+    kOver,
+    kBroken,  // another replica may go on with it
+  };
+  Awaitable<Streamed> stream(Exchange& x);
   Awaitable<Delivered> unary(Exchange& x);
   Awaitable<base::MaybeError> collect(Exchange& x, HeldAnswer& answer);
   Awaitable<base::MaybeError> make_room(Exchange& x, HeldAnswer& answer);
@@ -195,6 +209,37 @@ class RequestFlow {
   bool beat(Exchange& x);
   bool is_silent(Exchange& x);
 
+  // How an answer goes on that broke: resumption.cc
+  std::optional<routing::Limits> limits_of_resume(const Exchange& x);
+  GoesOn would_go_on(Exchange& x, base::ResumeReason reason);
+  bool breaks(Exchange& x, base::ResumeReason reason, base::Error cause);
+  static void note_broken(Exchange& x);
+  bool goes_on_after(Exchange& x, const base::Error& fault);
+  Awaitable<base::MaybeError> resume(Exchange& x);
+  void leave_broken(Exchange& x);
+  static void note_paid(Exchange& x);
+  Awaitable<base::MaybeError> wait_to_go_on(Exchange& x);
+  static std::vector<routing::ReplicaId> not_to_go_on_at(const Exchange& x);
+  void seek_place(Exchange& x, bool looks_again);
+  static bool is_another_ready(const Exchange& x);
+  base::Error nobody_goes_on(const Exchange& x);
+  Awaitable<base::MaybeError> first_of_rest(Exchange& x);
+  Awaitable<base::MaybeError> refused_rest(Exchange& x);
+  void note_resumed(Exchange& x);
+  void note_not_resumed(Exchange& x, const base::Error& told);
+
+  // An answer of which its client has nothing begins once more: begin_again.cc
+  Next begins_again(Exchange& x, Next next);
+  Awaitable<base::MaybeError> wait_to_begin_again(Exchange& x);
+
+  // From a replica that is stuck, or leaves: hand_over.cc
+  bool moves(Exchange& x, routing::Word word);
+  bool may_move(Exchange& x, routing::Word word);
+  bool asks_to_move(Exchange& x, routing::Word word);
+  Awaitable<void> note_stuck(Exchange& x);
+  static Awaitable<Sent> catch_up(Exchange& x);
+  Awaitable<bool> leaves_stuck(Exchange& x);
+
   // What failures mean for the replica, the request and the client: verdicts.cc
   Awaitable<Next> note_failure(Exchange& x);
   void blame(Exchange& x, routing::Failure failure, std::string_view error);
@@ -209,6 +254,7 @@ class RequestFlow {
   base::TraceParents traces_;
   Openings openings_;
   KeyedRequests keyed_;
+  RunningStreams running_;
 };
 
 // Sets it to fire after so long; 0: never.

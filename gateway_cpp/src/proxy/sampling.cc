@@ -59,7 +59,9 @@ void Exchange::fill(ShadowSample& sample) {
   if (told.outcome == base::Outcome::kRejected) pair.add_marks("refused");
   if (!told.degraded.empty()) pair.add_marks("degraded");
   if (!told.trimmed.empty()) pair.add_marks("trimmed");
-  if (told.attempts > 1 || !left.empty()) pair.add_marks("failed_over");
+  const unsigned to_go_on = told.resumption ? told.resumption->attempts : 0;
+  if (told.attempts - to_go_on > 1 || !left.empty()) pair.add_marks("failed_over");
+  if (resumes() > 0) pair.add_marks("resumed");
   if (at.way == Way::kCanary) pair.add_marks("canary");
 }
 

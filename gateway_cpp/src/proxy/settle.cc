@@ -128,7 +128,7 @@ void Settlement::count_attempts(base::DeploymentMetrics& numbers) {
   const unsigned attempts = record.attempts - std::exchange(elsewhere_, record.attempts);
   if (attempts == 0) return;
   numbers.attempts.add(attempts);
-  numbers.failovers.add(attempts - 1);
+  numbers.failovers.add(attempts - 1 - (record.resumption ? record.resumption->attempts : 0));
 }
 
 // Of what came from replicas.
@@ -150,8 +150,8 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
   const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
-  // Those that few lines have, each of three with the ones that go with it.
-  constexpr size_t kMost = 9;
+  // Those that few lines have, each of four with the ones that go with it.
+  constexpr size_t kMost = 11;
   std::vector<base::Field> more;
   const auto add = [&more](std::initializer_list<base::Field> fields) {
     if (more.empty()) more.reserve(kMost);
@@ -167,6 +167,9 @@ void Settlement::log_line(std::chrono::nanoseconds duration) {
   if (!record.program.empty()) add({{"program", record.program}, {"legs", record.legs}});
   if (!record.canary.empty()) {
     add({{"canary", record.canary}, {"arm", record.of_candidate ? "candidate" : "stable"}});
+  }
+  if (record.resumption && record.resumption->count > 0) {
+    add({{"resumes", record.resumption->resumed}, {"resumed_from", record.resumption->from}});
   }
   log_.info("request settled",
             {{"request_id", record.request_id},

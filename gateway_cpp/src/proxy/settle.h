@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "proxy/resumption.h"
 #include "runtime/gateway_state.h"
 
 namespace penstock::proxy {
@@ -42,8 +43,9 @@ struct RequestRecord {
   std::string trimmed;       // "messages=3, tokens=812", left out of the prompt; empty: nothing
   std::string_view program;  // what came of its router program, static; empty: none was asked
   std::string legs;          // that the program had engines do, each with what came of it
-  std::string_view canary;   // the name of the one that its deployment has; empty: none
-  unsigned status = 499;     // what the client saw; 499: it left before
+  std::unique_ptr<Resumption> resumption;  // null: its answer never broke
+  std::string_view canary;  // the name of the one that its deployment has; empty: none
+  unsigned status = 499;    // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
   bool of_candidate = false;  // its arm, where it is of a canary
   unsigned attempts = 0;

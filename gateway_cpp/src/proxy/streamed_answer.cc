@@ -95,25 +95,40 @@ Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
       co_return Delivered::kBroken;
     }
   }
-  // No other replica will need it, but a dead engine's request is known by it.
+  keep_delivered(x);
+  // Nobody here needs it any more, but a dead engine's request is known by it.
   if (x.large) co_await hash_aside(x);
-  co_await stream(x);
+  while (co_await stream(x) == Streamed::kBroken) {
+    if (const auto over = co_await resume(x)) {
+      co_await fail(x, *over);
+      break;
+    }
+  }
   co_return Delivered::kYes;
+}
+
+// What its client has is noted from here on where another replica could go on with it.
+void RequestFlow::keep_delivered(Exchange& x) {
+  if (!x.may_resume() || !x.attempts.call().head().resumable) return x.delivered.reset();
+  if (!x.delivered) x.delivered = std::make_unique<DeliveredTokens>(parts_.resume_bytes);
+  if (x.large && !x.delivered->keep(x.large->text)) x.forget_delivered();
 }
 
 // Bytes as they come, one write for all that a turn of reading brought. While the client is slow
 // nothing is taken, so no credit goes back and the replica is held.
-Awaitable<void> RequestFlow::stream(Exchange& x) {
+Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
   upstream::Call& call = x.attempts.call();
   if (!x.delivery.is_stream()) begin_stream(x, call.head().content_type);
   if (x.delivery.was_told_early()) tell_late(x);
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   if (x.wants_metadata()) x.delivery.tell_making();
   Shortcut shortcut(*this, x);
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  if (x.delivered) running_.add(running);
   for (;;) {
     std::optional<Written> written = shortcut.take_written();
     if (!written && x.reply.behind()) {
-      const Sent caught_up = co_await x.reply.flush();
+      const Sent caught_up = co_await catch_up(x);
       if (caught_up == Sent::kGone) {
         x.delivery.lost();
         break;
@@ -125,20 +140,28 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
       written = write_news(x);
     }
     if (written) {
-      if (written->sent == Sent::kBlocked) written->sent = co_await x.reply.flush();
-      if (written->piece == Piece::kCutOff) co_return;
+      if (written->sent == Sent::kBlocked) written->sent = co_await catch_up(x);
+      if (written->piece == Piece::kCutOff) co_return Streamed::kOver;
       if (written->sent == Sent::kGone) break;
       note_passed_on(x);
       if (written->piece == Piece::kLast) {
         x.settlement.last_byte();
-        co_return note_success(x);
+        note_success(x);
+        co_return Streamed::kOver;
       }
+      if (x.pauses()) co_return Streamed::kBroken;
     }
     if (x.stop() != Stop::kNo) break;
     if (x.heartbeat.fired() && !beat(x)) break;
+    if (x.delivered && moves(x, running.word)) co_return Streamed::kBroken;
+    if (!x.delivered && x.at.has() == Has::kTurn) x.at.leave_unused();
     if (x.deadline.fired() && is_silent(x)) {
       const base::Error error = deadline_error(x);
-      co_return co_await fail(x, error);
+      if (!call.has_bytes() && breaks(x, base::ResumeReason::kHang, error)) {
+        co_return Streamed::kBroken;
+      }
+      co_await fail(x, error);
+      co_return Streamed::kOver;
     }
     if (!call.has_bytes() && !call.ended()) {
       const upstream::Call::Reading reading(call, shortcut);
@@ -146,7 +169,9 @@ Awaitable<void> RequestFlow::stream(Exchange& x) {
     }
   }
   const base::Error error = stop_error(x.stop());
+  if (x.pauses()) note_not_resumed(x, error);
   co_await fail(x, error);
+  co_return Streamed::kOver;
 }
 
 // Writes all that has come; once that is with the client's system, note_passed_on().
@@ -161,6 +186,7 @@ bool RequestFlow::write_along(Exchange& x, const upstream::ChunkView& chunk) {
   if (!x.reply.write_along(chunk.body)) return false;
   if (x.shadow) x.shadow->answer.keep(chunk.body);
   x.record().events += chunk.events;
+  x.note_delivered(chunk.groups);
   x.delivery.passed_on(chunk.body);
   x.settlement.first_byte();
   note_with_client(x);
@@ -182,6 +208,7 @@ void RequestFlow::note_with_client(Exchange& x) {
 Piece RequestFlow::take_news(Exchange& x) {
   upstream::Call& call = x.attempts.call();
   x.record().events += call.pending_events();
+  x.note_delivered(call.pending_groups());
   call.take(x.delivery.payload());
   if (x.shadow) x.shadow->answer.keep(x.delivery.payload().bytes());
   x.delivery.took(call.ended() ? Delivery::More::kNone : Delivery::More::kComes);
@@ -197,13 +224,16 @@ Piece RequestFlow::take_news(Exchange& x) {
 Piece RequestFlow::last_piece(Exchange& x) {
   x.danger.aboard.leave();
   const bool reached = x.delivery.reached_end();
-  if (x.delivery.has_all() || (x.attempts.call().failed() && reached)) return Piece::kLast;
+  const upstream::Call& call = x.attempts.call();
+  const bool came_before = call.failed() && reached && !call.failure().repeated;
+  if (x.delivery.has_all() || came_before) return Piece::kLast;
   base::MaybeError fault = fault_of_end(x);
   if (!fault && !reached) fault = unended();
   if (!fault) {
     if (x.delivery.names() != nullptr) x.delivery.put_before_end(making_of(x));
     return Piece::kLast;
   }
+  if (goes_on_after(x, *fault)) return Piece::kMore;
   x.delivery.break_off(broken(x, *fault));
   x.note_tokens(x.attempts.call().seen());
   x.failed(*fault);

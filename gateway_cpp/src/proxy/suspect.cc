@@ -16,6 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPlacePoll{100};
+constexpr milliseconds kHeard{100};  // of an engine's end, by all that were aboard
 // A suspect waits for its place so long: most answers are shorter, and no stream has to be opened
 // to keep its client waiting.
 constexpr milliseconds kPlacePatience{10'000};
@@ -51,8 +52,27 @@ Awaitable<base::MaybeError> RequestFlow::admit_suspect(Exchange& x) {
   if (!x.danger.fingerprint) co_return stop_error(Stop::kDraining);
   const auto standing = parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
   if (!standing) co_return standing.error();
-  x.danger.suspect = *standing == admission::Suspicion::kSuspect;
+  x.danger.suspect = *standing == admission::Suspicion::kSuspect && !x.danger.spared;
   co_return std::nullopt;
+}
+
+bool RequestFlow::is_quarantined(const Exchange& x) {
+  if (!x.danger.fingerprint || parts_.suspects.empty()) return false;
+  return !parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
+}
+
+// A second crash is proof against one request alone: until all that were aboard have heard of it,
+// nobody knows.
+bool RequestFlow::is_to_be_judged(const Exchange& x, base::ResumeReason reason) {
+  return reason == base::ResumeReason::kCrash && x.attempts.failover().crashes() > 1;
+}
+
+// An error: it is proved, and the request goes nowhere.
+Awaitable<base::MaybeError> RequestFlow::judge(Exchange& x) {
+  runtime::TimerWheel::Timer heard(parts_.timers, x.reply.signal());
+  heard.arm(kHeard);
+  while (!heard.fired() && x.stop() == Stop::kNo) co_await x.reply.signal().wait();
+  co_return is_quarantined(x) ? x.attempts.last() : std::nullopt;
 }
 
 // Before another attempt: the client may have left by now, there may be other replicas, and the
@@ -89,19 +109,26 @@ void RequestFlow::keep_if_alone(Exchange& x) {
 // It takes a place where no other suspect is, or asks to be given one. An error: there is no such
 // replica, and none will be.
 base::MaybeError RequestFlow::place_suspect(Exchange& x) {
-  const auto tried = x.attempts.failover().tried();
-  std::vector<routing::ReplicaId> excluded(tried.begin(), tried.end());
+  const auto refused = x.attempts.failover().refused();
+  std::vector<routing::ReplicaId> excluded(refused.begin(), refused.end());
   if (!x.at.dispatcher->is_ready_besides(excluded)) return no_replica_left(x);
-  if (parts_.suspects.runs(*x.danger.fingerprint)) return std::nullopt;
-  for (const auto& replica : x.at.dispatcher->replicas()) {
-    if (parts_.suspects.occupied(replica->id().value)) excluded.push_back(replica->id());
-  }
+  if (!exclude_suspects(x, excluded)) return std::nullopt;
   const bool waits = x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
                                             [&x] { return x.make_waker(); });
   if (!waits) return std::nullopt;
   x.at.queued();
   if (x.at.was_given_place() && x.at.take_place()) keep_if_alone(x);
   return std::nullopt;
+}
+
+// Those where another suspect runs; false: the same one runs, wherever that is.
+bool RequestFlow::exclude_suspects(const Exchange& x,
+                                   std::vector<routing::ReplicaId>& excluded) const {
+  if (parts_.suspects.runs(*x.danger.fingerprint)) return false;
+  for (const auto& replica : x.at.dispatcher->replicas()) {
+    if (parts_.suspects.occupied(replica->id().value)) excluded.push_back(replica->id());
+  }
+  return true;
 }
 
 // It takes its place among the suspects of the replica; false: another one was faster.

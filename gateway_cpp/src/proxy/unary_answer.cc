@@ -31,16 +31,18 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
   base::MaybeError fault;
   // Short ones have come as a whole.
   if (!x.attempts.call().finished() || !take_all(x, answer)) fault = co_await collect(x, answer);
+  if (!x.attempts.is_under_way()) co_return Delivered::kNothing;
   // What is not sent shall not hold its share while an error is written to a slow reader.
   if (fault || x.attempts.call().failed()) answer.clear();
   auto next = Next::kGiveUp;
   if (!fault) {
-    if (x.attempts.call().failed()) next = co_await note_failure(x);
+    if (x.attempts.call().failed()) next = begins_again(x, co_await note_failure(x));
     fault = fault_of_end(x);
   }
   if (next == Next::kTryAnother) {
     x.attempts.close(*std::move(fault));
-    co_return Delivered::kNothing;
+    const auto proved = co_await wait_to_begin_again(x);
+    co_return proved ? Delivered::kBroken : Delivered::kNothing;
   }
   if (fault) {
     x.attempts.failed(*std::move(fault));
@@ -78,6 +80,8 @@ bool RequestFlow::take_all(Exchange& x, HeldAnswer& answer) {
 // Everything that comes up to the call's end; an error: the answer ends with it before that.
 Awaitable<base::MaybeError> RequestFlow::collect(Exchange& x, HeldAnswer& answer) {
   upstream::Call& call = x.attempts.call();
+  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  running_.add(running);
   while (!call.failed()) {
     const uint64_t before = answer.size();
     const bool has_room = take_all(x, answer);
@@ -91,6 +95,9 @@ Awaitable<base::MaybeError> RequestFlow::collect(Exchange& x, HeldAnswer& answer
       continue;
     }
     if (call.ended()) break;
+    if (running.word == routing::Word::kStuck) {
+      if (co_await leaves_stuck(x)) break;
+    }
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
     if (x.deadline.fired() && is_silent(x)) co_return deadline_error(x);
     co_await x.reply.signal().wait();

@@ -65,6 +65,8 @@ void Breaker::back() {
 }
 
 void Breaker::advance(std::uint32_t calls, base::SteadyTime now) {
+  // What was due is so once.
+  if (state_ == State::kHalfOpen && now >= probe_until_) probe_until_ = {};
   if (state_ != State::kOpen || now < until_) return;
   state_ = next(state_, Event::kTimeUp);
   older_calls_ = calls;

@@ -1,6 +1,6 @@
 // One replica as this gateway knows it: its route, our calls on it, what it reported last and what
-// speaks against it. Owned by its ReplicaSet and by whoever has a call on it; only id(), address()
-// and own_token() may be read without the set's guard.
+// speaks against it. Owned by its ReplicaSet and by whoever has a call on it; only id(), address(),
+// own_token() and word() may be read without the set's guard.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,9 @@ namespace penstock::routing {
 // What follows from a replica's state; sums and pools are kept by the difference of two of these.
 struct Standing {
   // First, since two that differ mostly do so in these.
-  std::uint32_t load = 0;  // calls, ours and others'
-  double score = 0;        // load for each place, smaller is better
+  std::uint32_t load = 0;       // calls, ours and others'
+  double score = 0;             // load for each place, smaller is better
+  std::uint32_t continues = 0;  // number of its config_hash, if it is ready and resumes; else 0
   bool starting = false;
   bool ready = false;      // by the routes and by its own word
   bool sound = false;      // ready, and nothing speaks against it
@@ -55,6 +56,8 @@ class Replica {
   const std::string& address() const { return address_; }
   // False: an older agent's, which asks its callers for the cluster's token.
   bool own_token() const { return own_token_.load(std::memory_order_relaxed); }
+  // Stays when it has left the set.
+  Word word() const { return word_.load(std::memory_order_relaxed); }
   std::uint64_t id_hash() const { return id_hash_; }
   const ReplicaRoute& route() const { return route_; }  // the newest
   std::uint32_t in_flight() const { return own_; }
@@ -62,6 +65,7 @@ class Replica {
 
   const Standing& standing() const { return standing_; }
   std::uint32_t revision() const { return revision_; }  // its set's number of it
+  std::uint32_t config() const { return config_; }      // likewise, of its config_hash; 0: not told
   std::uint32_t serial() const { return serial_; }  // tells the replicas of one set apart for good
   std::uint32_t limit() const { return limit_; }    // calls of all gateways; 0: none
   std::uint32_t share_tenths() const { return slow_start_.tenths(); }
@@ -73,6 +77,9 @@ class Replica {
   std::uint32_t places_left() const;
   // Of our calls, those that generate.
   std::uint32_t generating() const { return own_ - legs_; }
+  // It was not sent so many answers to go on with since its newest report that those which run on
+  // elsewhere would have to wait for one another here.
+  bool takes_over() const;
   bool holds(std::string_view adapter) const;
   // As far as is known: before its first report any does.
   bool takes_adapters() const { return !has_reported_ || reported_.adapter_slots > 0; }
@@ -92,11 +99,13 @@ class Replica {
   // What its state means under these limits now. `decodes`: others are there to decode.
   Standing stands(const Limits& limits, base::SteadyTime now, bool decodes) const;
   bool has_room(const Limits& limits) const;
+  bool has_memory_to_continue(const Limits& limits) const;
   std::uint32_t limit_by(const Limits& limits) const;
 
   const ReplicaId id_;
   const std::string address_;
   std::atomic<bool> own_token_;
+  std::atomic<Word> word_ = Word::kNone;
   const std::uint64_t id_hash_;
   const std::uint32_t serial_;
   ReplicaRoute route_;
@@ -112,14 +121,18 @@ class Replica {
   std::uint32_t own_ = 0;        // our calls under way
   std::uint32_t legs_ = 0;       // of these, that move KV
   std::uint32_t unseen_ = 0;     // sent since the newest report
+  std::uint32_t continued_ = 0;  // of these, that go on with answers of others
   std::uint32_t elsewhere_ = 0;  // other gateways' calls
   bool has_reported_ = false;
   LoadReport reported_ = {};
+  std::uint32_t config_ = 0;
   bool preempts_ = false;  // by its newest report
 
   Breaker breaker_;
   Progress progress_;
   bool suspected_ = false;  // makes no progress
+  bool silent_ = false;     // tells nothing
+  bool leaves_ = false;     // the time has come to hand its streams over
   SlowStart slow_start_;
   base::SteadyTime wake_at_ = base::SteadyTime::max();
 };

@@ -13,6 +13,9 @@ using std::chrono::milliseconds;
 constexpr base::SteadyTime kNever = base::SteadyTime::max();
 // A suspect that is spared because nobody else is usable is looked at again after so long.
 constexpr std::chrono::seconds kSparedFor{1};
+// Of what replicas say of themselves, whose number is kept: they are foreign.
+constexpr std::size_t kLongestHash = 128;
+constexpr std::size_t kMostConfigs = 4096;
 
 milliseconds left_of(base::SteadyTime until, base::SteadyTime now) {
   return until > now ? std::chrono::ceil<milliseconds>(until - now) : milliseconds(0);
@@ -28,15 +31,17 @@ std::shared_ptr<Replica> ReplicaSet::reserve(const Traits& traits, base::SteadyT
   Replica* chosen = choose(traits);
   if (chosen == nullptr) return nullptr;
   // A session stays of its arm, also where the other one had to answer it.
-  if (revisions_.matter() && !traits.rest) {
+  if (revisions_.matter() && !traits.rest && traits.continues == 0) {
     revisions_.remember(traits.session, chosen->revision());
   }
-  return take(*chosen, now);
+  return take(*chosen, traits.continues, now);
 }
 
-std::shared_ptr<Replica> ReplicaSet::take(Replica& chosen, base::SteadyTime now) {
+std::shared_ptr<Replica> ReplicaSet::take(Replica& chosen, std::uint32_t continues,
+                                          base::SteadyTime now) {
   ++chosen.own_;
   ++chosen.unseen_;
+  chosen.continued_ += continues != 0 ? 1 : 0;
   chosen.progress_.sent(now);
   chosen.breaker_.sent(now);
   touch(chosen, now);
@@ -49,7 +54,7 @@ std::shared_ptr<Replica> ReplicaSet::reserve_at(const ReplicaId& id, What what,
   const auto known = by_id_.find(id.value);
   if (known == by_id_.end() || !known->second->standing().open) return nullptr;
   known->second->legs_ += what == What::kLeg ? 1 : 0;
-  return take(*known->second, now);
+  return take(*known->second, 0, now);
 }
 
 void ReplicaSet::release_leg(Replica& replica, base::SteadyTime now) {
@@ -59,7 +64,8 @@ void ReplicaSet::release_leg(Replica& replica, base::SteadyTime now) {
 
 Replica* ReplicaSet::choose(const Traits& traits) {
   Candidates::Filter filter{.excluded = resolve(traits.excluded)};
-  return revisions_.matter() ? choose_of_revision(traits, filter) : choose_among(traits, filter);
+  const bool minds = revisions_.matter() && traits.continues == 0;
+  return minds ? choose_of_revision(traits, filter) : choose_among(traits, filter);
 }
 
 namespace {
@@ -97,21 +103,52 @@ Replica* ReplicaSet::choose_of_revision(const Traits& traits, Candidates::Filter
 Replica* ReplicaSet::choose_among(const Traits& traits, const Candidates::Filter& filter) {
   const auto sound_ones = std::ranges::count_if(
       filter.excluded, [](const Replica* replica) { return replica->standing().sound; });
-  const bool any_sound = totals_.sound > static_cast<std::uint64_t>(sound_ones);
+  // An answer that is gone on with waits for one that nothing speaks against.
+  const bool any_sound =
+      traits.continues != 0 || totals_.sound > static_cast<std::uint64_t>(sound_ones);
   const Candidates candidates(callable_, preferences_, totals_, traits, filter, random_);
   if (!any_sound) return better_of_two(spare_, candidates);
   const bool mixed = adapting_.size() > 0 && adapting_.size() < callable_.size();
   Replica* chosen =
       mixed && !traits.adapter.empty() ? choose_adapting(candidates) : policy_->choose(candidates);
-  if (chosen != nullptr || kept_.size() == 0 || !all_decoders_are_excluded(filter)) return chosen;
-  return better_of_two(kept_, candidates);
+  if (chosen != nullptr || kept_.size() == 0) return chosen;
+  return all_decoders_are_excluded(traits, filter) ? better_of_two(kept_, candidates) : nullptr;
 }
 
 // One that is full is waited for, as long as there is one.
-bool ReplicaSet::all_decoders_are_excluded(const Candidates::Filter& filter) const {
-  const auto excluded = std::ranges::count_if(
-      filter.excluded, [](const Replica* replica) { return replica->standing().decoder; });
-  return decoders_ == static_cast<std::uint32_t>(excluded);
+bool ReplicaSet::all_decoders_are_excluded(const Traits& traits,
+                                           const Candidates::Filter& filter) const {
+  const auto may_answer = [&traits](const auto& replica) {
+    const Standing& standing = replica->standing();
+    return standing.decoder && (traits.continues == 0 || standing.continues == traits.continues);
+  };
+  const auto all = traits.continues == 0 ? decoders_ : std::ranges::count_if(members_, may_answer);
+  return all == std::ranges::count_if(filter.excluded, may_answer);
+}
+
+bool ReplicaSet::is_ready_to_continue(std::uint32_t config,
+                                      std::span<const ReplicaId> excluded) const {
+  return std::ranges::any_of(members_, [&](const auto& replica) {
+    const Standing& standing = replica->standing();
+    return standing.sound && standing.continues == config &&
+           std::ranges::find(excluded, replica->id()) == excluded.end();
+  });
+}
+
+bool ReplicaSet::has_room_to_continue(std::uint32_t config, bool runs_on) const {
+  return std::ranges::any_of(members_, [=](const auto& replica) {
+    const Standing& standing = replica->standing();
+    return standing.open && standing.continues == config && (!runs_on || replica->takes_over());
+  });
+}
+
+std::uint32_t ReplicaSet::config_number(const std::string& hash) {
+  if (hash.empty() || hash.size() > kLongestHash) return 0;
+  const auto known = std::ranges::find(configs_, hash);
+  if (known == configs_.end() && configs_.size() == kMostConfigs) return 0;
+  const auto number = static_cast<std::uint32_t>(known - configs_.begin()) + 1;
+  if (known == configs_.end()) configs_.push_back(hash);
+  return number;
 }
 
 // Some of those that may be called take no adapters, which no policy knows of.
@@ -149,6 +186,7 @@ void ReplicaSet::report(Replica& replica, const LoadReport& load, base::SteadyTi
   const std::uint32_t seen =
       load.gateways > 0 ? load.calls - std::min(load.calls, load.calls_elsewhere) : replica.own_;
   replica.unseen_ = replica.own_ - std::min(replica.own_, seen);
+  replica.continued_ = std::min(replica.continued_, replica.unseen_);
   // One that does not count calls counts its sequences, ours among them.
   replica.elsewhere_ =
       load.gateways > 0 ? load.calls_elsewhere : sequences - std::min(sequences, replica.own_);
@@ -156,8 +194,12 @@ void ReplicaSet::report(Replica& replica, const LoadReport& load, base::SteadyTi
   // What it had begun lost its place for want of KV blocks: there are none for more.
   replica.preempts_ = replica.has_reported_ && replica.reported_.serving &&
                       load.preemptions > replica.reported_.preemptions;
+  if (load.config_hash != replica.reported_.config_hash) {
+    replica.config_ = config_number(load.config_hash);
+  }
   replica.reported_ = load;
   replica.has_reported_ = true;
+  replica.silent_ = false;
   if (other_adapters && replica.listed_) learn(replica);
   touch(replica, now);
 }
@@ -167,6 +209,7 @@ milliseconds ReplicaSet::note_failure(Replica& replica, Failure failure, base::S
   const milliseconds doubt =
       replica.breaker_.fail(failure, another_is_sound(replica) ? Last::kNo : Last::kYes, now);
   if (doubt.count() > 0) note_ejection(replica.breaker_.reason());
+  replica.silent_ = replica.silent_ || failure == Failure::kSilent;
   touch(replica, now);
   return doubt;
 }
@@ -221,6 +264,7 @@ void ReplicaSet::touch(Replica& replica, base::SteadyTime now) {
     replica.suspected_ = true;
     note_ejection(kNoProgress);
   }
+  say(replica);
   settle(replica, now);
   schedule(replica, now);
 }
@@ -235,6 +279,7 @@ void ReplicaSet::settle(Replica& replica, base::SteadyTime now) {
   }
   if (is == was) return;
   replica.standing_ = is;
+  equals_changes_ += (was.sound ? was.continues : 0) != (is.sound ? is.continues : 0) ? 1 : 0;
   revisions_.note(replica.revision_, was, is);
   counts_.ready += is.ready - was.ready;
   counts_.starting += is.starting - was.starting;

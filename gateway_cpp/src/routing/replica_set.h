@@ -4,6 +4,7 @@
 // more with more replicas, but for the logarithm.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -61,6 +62,10 @@ class ReplicaSet {
   // Time alone ends doubts and slow starts, opens probes and finds what makes no progress. True:
   // since the last call it may have made room.
   bool advance(base::SteadyTime now);
+  // Whose time has come, by the routes, to hand its streams over.
+  void look_for_leaving(base::WallTime now);
+  // Grows when the word of a replica changes. Any thread, without the guard.
+  std::uint64_t words() const { return words_.load(std::memory_order_acquire); }
 
   // Whether requests may have to go to replicas of one revision.
   bool minds_revisions() const { return revisions_.matter(); }
@@ -69,6 +74,12 @@ class ReplicaSet {
     return revisions_.is_for(digest, traits);
   }
   bool has_rest(std::span<const ReplicaId> excluded) const;
+  // Whether a replica besides these is ready to go on with answers of that config, and nothing
+  // speaks against it; or has room for one.
+  bool is_ready_to_continue(std::uint32_t config, std::span<const ReplicaId> excluded) const;
+  bool has_room_to_continue(std::uint32_t config, bool runs_on) const;
+  // Grows when a replica that is_ready_to_continue() comes or goes.
+  std::uint64_t equals_changes() const { return equals_changes_; }
   Counts counts() const;
   std::vector<Doubt> doubts(base::SteadyTime now) const;
   const Ejections& ejections() const { return ejections_; }
@@ -101,8 +112,9 @@ class ReplicaSet {
   Replica* choose_of_revision(const Traits& traits, Candidates::Filter& filter);
   Replica* choose_among(const Traits& traits, const Candidates::Filter& filter);
   Replica* choose_adapting(const Candidates& candidates);
-  bool all_decoders_are_excluded(const Candidates::Filter& filter) const;
-  std::shared_ptr<Replica> take(Replica& chosen, base::SteadyTime now);
+  bool all_decoders_are_excluded(const Traits& traits, const Candidates::Filter& filter) const;
+  std::shared_ptr<Replica> take(Replica& chosen, std::uint32_t continues, base::SteadyTime now);
+  std::uint32_t config_number(const std::string& hash);
   std::vector<const Replica*> resolve(std::span<const ReplicaId> ids) const;
   std::uint32_t with_room() const;
   bool another_is_sound(const Replica& besides) const;
@@ -114,6 +126,7 @@ class ReplicaSet {
   void schedule(Replica& replica, base::SteadyTime now);
   void wake(base::SteadyTime now);
   void note_ejection(std::string_view reason);
+  void say(Replica& replica);
 
   const GatewayPlace place_;
   Random random_;
@@ -139,7 +152,11 @@ class ReplicaSet {
   Candidates::Totals totals_;
   std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
   Ejections ejections_{};
-  bool opened_ = false;  // time made room since advance() said so
+  bool opened_ = false;               // time made room since advance() said so
+  std::vector<std::string> configs_;  // [number - 1]: config_hash
+  std::uint64_t equals_changes_ = 0;
+  base::WallTime next_leaving_{};  // when it is to be looked for
+  std::atomic<std::uint64_t> words_{0};
 };
 
 }  // namespace penstock::routing

@@ -29,6 +29,25 @@ void ReplicaSet::follow(const DeploymentRoute& route, std::span<const ReplicaRou
   }
   std::erase_if(departed_, [](const auto& entry) { return entry.second.expired(); });
   followed_ = true;
+  next_leaving_ = {};
+}
+
+void ReplicaSet::look_for_leaving(base::WallTime now) {
+  if (now < next_leaving_) return;
+  next_leaving_ = base::WallTime::max();
+  for (const auto& member : members_) {
+    const base::WallTime at = member->route_.hand_over_at;
+    member->leaves_ = at != base::WallTime{} && at <= now;
+    if (at > now) next_leaving_ = std::min(next_leaving_, at);
+    say(*member);
+  }
+}
+
+void ReplicaSet::say(Replica& replica) {
+  Word word = replica.leaves_ ? Word::kHandOver : Word::kNone;
+  if (replica.suspected_ || replica.silent_) word = Word::kStuck;
+  if (replica.word_.exchange(word, std::memory_order_relaxed) == word) return;
+  words_.fetch_add(1, std::memory_order_release);
 }
 
 bool ReplicaSet::drop_unlisted(std::span<const ReplicaRoute> replicas, base::SteadyTime now) {

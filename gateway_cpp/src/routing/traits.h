@@ -26,6 +26,10 @@ struct Traits {
   std::uint64_t share = 0;        // hash by which canaries have their shares; 0: they have none
   bool rest = false;              // for none but those revisions that have no share
   bool patient = false;           // it can wait for its revision
+  // The number of a config_hash: it goes on with an answer that a replica of that began, whatever
+  // shares and sessions say. 0: it begins.
+  std::uint32_t continues = 0;
+  bool runs_on = false;  // it has its answer from another one meanwhile, and need not hurry
   // Chained hashes of the canonical prefix's blocks: [i] stands for blocks 0..i.
   std::span<const std::uint64_t> prefix = {};
   std::span<const ReplicaId> excluded = {};  // tried already, or not to be used by this one
@@ -58,8 +62,16 @@ enum class Failure : std::uint8_t {
   kUnreachable,   // no session came up
   kLost,          // the connection or the engine went with the call on it
   kLoadEnded,     // its load stream ended
+  kSilent,        // it stands, and tells nothing any more
   kNoFirstEvent,  // no first event within the deadline
   kBadAnswer,     // 5xx that is not 503
+};
+
+// What the streams that run on a replica are told of it.
+enum class Word : std::uint8_t {
+  kNone,
+  kStuck,     // it makes no progress, or is silent
+  kHandOver,  // it is to go away: they are to go on at others
 };
 
 // Sums over the replicas of one deployment.

@@ -43,6 +43,12 @@ class Signal {
     std::move(waiter)();
   }
 
+  // The waiter is to look itself, whatever its reader could deal with.
+  void rouse() {
+    reader_ = nullptr;
+    raise();
+  }
+
   // co_await signal.wait(): at once if raised since the last wait. At most one waiter.
   Awaitable<void> wait() { return wait_with(nullptr); }
 

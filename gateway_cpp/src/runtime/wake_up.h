@@ -18,7 +18,7 @@ class WakeUp : public std::enable_shared_from_this<WakeUp> {
 
   void post() {
     boost::asio::post(io_, [self = shared_from_this()] {
-      if (self->signal_ != nullptr) self->signal_->raise();
+      if (self->signal_ != nullptr) self->signal_->rouse();
     });
   }
   // The signal goes away. The I/O thread.

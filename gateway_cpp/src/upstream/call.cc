@@ -1,5 +1,6 @@
 #include "upstream/call.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -21,11 +22,30 @@ v1::ErrorDetail broken_answer(std::string message) {
   return error;
 }
 
+template <class Number>
+Number less(Number whole, Number part) {
+  return whole - std::min(whole, part);
+}
+
+Usage less(const Usage& whole, const Usage& part) {
+  return {.prompt_tokens = less(whole.prompt_tokens, part.prompt_tokens),
+          .completion_tokens = less(whole.completion_tokens, part.completion_tokens),
+          .cached_tokens = less(whole.cached_tokens, part.cached_tokens),
+          .cost_nanousd = less(whole.cost_nanousd, part.cost_nanousd)};
+}
+
 }  // namespace
 
+void Held::pay(const Usage& usage) {
+  if (const auto told = std::exchange(payer, nullptr)) told->cost(less(usage, paid));
+}
+
+// Tokens of calls before are read as the prompt is.
 void Held::settle(const Usage& usage, Ended ended) {
-  if (const auto told = std::exchange(payer, nullptr)) told->cost(usage);
-  place.worked(admission::TokenEstimate::work_of(usage.prompt_tokens, usage.completion_tokens));
+  pay(usage);
+  const uint64_t read = uint64_t{usage.prompt_tokens} + paid.completion_tokens;
+  place.worked(admission::TokenEstimate::work_of(
+      read, less(usage.completion_tokens, paid.completion_tokens)));
   if (ended == Ended::kCutShort) place.cut_short();
   place.release();
 }
@@ -60,6 +80,8 @@ Call::~Call() { cancel(); }
 void Call::take(runtime::Payload& payload) {
   payload.swap(pending_);
   pending_events_ = 0;
+  pending_groups_.clear();
+  if (pending_groups_.capacity() > kKeptGroupBytes) pending_groups_.shrink_to_fit();
 }
 
 void Call::wrote(uint64_t bytes) {
@@ -74,7 +96,8 @@ void Call::cancel() {
 }
 
 bool Call::was_read(const CallEvent& event) {
-  const bool can_be = reader_ != nullptr && event.rest == nullptr && pending_.empty();
+  const bool can_be =
+      reader_ != nullptr && event.rest == nullptr && pending_.empty() && pending_groups_.empty();
   if (!can_be || !reader_->read(*this, event.chunk)) return false;
   held_.seen.completion_tokens += event.chunk.tokens;
   return true;
@@ -103,7 +126,6 @@ void Call::take(const CallEvent& event) {
 
 void Call::take_rest(CallEvent::Rest& rest) {
   v1::CallEvent* parsed = rest.parsed;
-  if (keeps_groups_ && parsed != nullptr) take_groups_of(*parsed->mutable_chunk());
   if (rest.finished) {
     finish(*std::move(rest.finished));
   } else if (parsed != nullptr && parsed->has_failed()) {
@@ -125,13 +147,28 @@ void Call::begin(Head head) {
 void Call::take_chunk(const ChunkView& chunk) {
   if (!chunk.body.empty()) pending_.append(chunk.body);
   pending_events_ += chunk.events;
+  if (keeps_groups_ && pending_groups_.size() <= kMostGroupBytes) {
+    pending_groups_.append(chunk.groups.bytes);
+  }
   held_.seen.completion_tokens += chunk.tokens;
+}
+
+// Of an answer that it goes on with it counts all, and has sent none a second time: else its client
+// has more than the whole. Who counts the rest alone counts wrongly, and harms nobody.
+bool Call::adds_up(const Finished& outcome) const {
+  const uint32_t before = held_.paid.completion_tokens;
+  const uint32_t whole = outcome.usage ? outcome.usage->completion_tokens : 0;
+  return before == 0 || whole < before || whole >= held_.seen.completion_tokens;
 }
 
 // What it says at its end is believed or not as a whole: then it costs what was seen.
 void Call::finish(Finished outcome) {
-  if (const std::string fault = fault_of(outcome); !fault.empty()) {
+  std::string fault = fault_of(outcome);
+  const bool repeated = fault.empty() && !adds_up(outcome);
+  if (repeated) fault = "its client had some of it before";
+  if (!fault.empty()) {
     give_up(fault);
+    failure_->repeated = repeated;
     return end(Held::Ended::kCutShort);
   }
   outcome_ = std::move(outcome);
@@ -152,6 +189,7 @@ void Call::end_failed(v1::Failed& failed) {
 void Call::end_unasked(const v1::Cancelled& cancelled) {
   failure_.emplace().error =
       broken_answer("The replica stopped working on this answer before its end.");
+  failure_->stopped = true;
   end_ = End::kFailed;
   if (cancelled.has_usage()) held_.seen = bounded(usage_of(cancelled.usage()));
   end(Held::Ended::kCutShort);
@@ -169,10 +207,6 @@ void Call::give_up(std::string_view fault) {
   failure_.emplace().error =
       broken_answer("The replica's answer cannot be passed on: " + std::string(fault) + ".");
   end_ = End::kFailed;
-}
-
-void Call::take_groups_of(v1::Chunk& chunk) {
-  for (v1::TokenGroup& group : *chunk.mutable_groups()) groups_.push_back(std::move(group));
 }
 
 void Call::hold(Held held) {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "dispatch/turn.h"
 #include "penstock/v1/inference.pb.h"
@@ -44,6 +44,8 @@ struct CallFailure {
   };
   Source source = Source::kReplica;
   v1::ErrorDetail error;
+  bool stopped = false;   // by a replica that nobody had told to
+  bool repeated = false;  // its client has more than the answer, whatever its last event says
 };
 
 // Who pays for a call: told what it cost, once for each call.
@@ -61,12 +63,15 @@ class Payer {
 struct Held {
   dispatch::Place place;
   std::shared_ptr<Payer> payer;  // null: nobody
-  Usage seen;                    // what has come of the call so far
+  Usage seen;                    // what has come of the answer so far
+  Usage paid = {};               // of this, for calls before that it goes on with
 
   // The replica is done with the call, and says what it cost; one that failed or was cancelled says
   // nothing of how long calls take.
   enum class Ended : uint8_t { kWhole, kCutShort };
   void settle(const Usage& usage, Ended ended);
+  // The same for its payer alone, who hears no more of it.
+  void pay(const Usage& usage);
   // The same by the last event of a call that nobody waits for; false: it is not the last.
   bool settle_by(const CallEvent& event);
   // The replica tells nothing any more: what was seen is what it cost.
@@ -114,14 +119,13 @@ class Call {
   };
   // SSE events among the pending bytes.
   uint32_t pending_events() const { return pending_events_; }
-  // Swaps the pending bytes into `payload`, which must be empty.
-  void take(runtime::Payload& payload);
-  // For a request that asks for its tokens: what comes unasked is dropped.
+  // The tokens that the pending bytes are made of, for a request that asked for them: what comes
+  // unasked is dropped. Where there are more than kMostGroupBytes, not all that came are here.
+  static constexpr size_t kMostGroupBytes = 1UL << 20U;
+  TokenGroupsView pending_groups() const { return {pending_groups_}; }
   void keep_groups() { keeps_groups_ = true; }
-  // The tokens that the answer is made of, as they came: another replica could continue it with
-  // them.
-  const std::vector<v1::TokenGroup>& groups() const { return groups_; }
-  std::vector<v1::TokenGroup> take_groups() { return std::exchange(groups_, {}); }
+  // Swaps the pending bytes into `payload`, which must be empty; their tokens are forgotten.
+  void take(runtime::Payload& payload);
   // The client has taken so many of the bytes: credit goes back in batches of half the window.
   void wrote(uint64_t bytes);
 
@@ -135,6 +139,8 @@ class Call {
 
   // Idempotent. The replica stops; nothing more is delivered.
   void cancel();
+  // What was seen of it is what it costs, whatever its replica does beyond that.
+  void pay_seen() { held_.pay(held_.seen); }
 
   // Held from here to the call's end at the replica, however long its client takes to read.
   void hold(Held held);
@@ -153,6 +159,8 @@ class Call {
   bool listed = false;
 
  private:
+  static constexpr size_t kKeptGroupBytes = 4UL << 10U;  // beyond which a burst's memory goes
+
   enum class End : uint8_t { kNot, kFinished, kFailed };
 
   bool was_read(const CallEvent& event);
@@ -160,7 +168,7 @@ class Call {
   void take_rest(CallEvent::Rest& rest);
   void begin(Head head);
   void take_chunk(const ChunkView& chunk);
-  void take_groups_of(v1::Chunk& chunk);
+  bool adds_up(const Finished& outcome) const;
   void finish(Finished outcome);
   void end_failed(v1::Failed& failed);
   void end_unasked(const v1::Cancelled& cancelled);
@@ -169,7 +177,6 @@ class Call {
 
   const uint64_t id_;
   runtime::Signal& news_;
-  std::vector<v1::TokenGroup> groups_;
   Held held_;
   // What each event looks at lies together, behind what was seen of the call.
   ChunkReader* reader_ = nullptr;
@@ -178,6 +185,7 @@ class Call {
   std::shared_ptr<CallLink> link_;  // null once released
   runtime::Payload pending_;
   uint32_t pending_events_ = 0;
+  std::string pending_groups_;
   bool has_head_ = false;
   bool keeps_groups_ = false;
   bool over_ = false;

@@ -42,10 +42,15 @@ CallEvent event_of(v1::CallEvent& parsed, CallEvent::Rest& rest) {
   rest.parsed = &parsed;
   rest.head.reset();
   rest.finished.reset();
+  rest.groups.clear();
   if (parsed.has_head()) rest.head = head_of(parsed.head());
+  if (chunk.groups_size() > 0) append_groups(chunk, rest.groups);
   if (parsed.has_finished()) rest.finished = finished_of(parsed.finished());
   return {.call_id = parsed.call_id(),
-          .chunk = {.body = chunk.body(), .events = chunk.events(), .tokens = chunk.tokens()},
+          .chunk = {.body = chunk.body(),
+                    .events = chunk.events(),
+                    .tokens = chunk.tokens(),
+                    .groups = {rest.groups}},
           .rest = &rest};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "penstock/v1/inference.pb.h"
+#include "upstream/token_groups.h"
 
 namespace penstock::upstream {
 
@@ -48,11 +49,12 @@ struct Finished {
   std::string adapter;
 };
 
-// As v1::Chunk, without the tokens' own ids; as it lies in what the replica sent.
+// As v1::Chunk, as it lies in what the replica sent.
 struct ChunkView {
   std::string_view body;
   uint32_t events = 0;  // SSE events in the body
   uint32_t tokens = 0;  // generated since the chunk before
+  TokenGroupsView groups{};
 };
 
 // Of nearly all events there is nothing but a chunk.
@@ -60,7 +62,8 @@ struct CallEvent {
   struct Rest {
     std::optional<Head> head;
     std::optional<Finished> finished;
-    v1::CallEvent* parsed = nullptr;  // what else there may be: failed, cancelled, tokens' ids
+    std::string groups;               // of the chunk, where they do not lie in what was sent
+    v1::CallEvent* parsed = nullptr;  // what else there may be: failed, cancelled
   };
 
   uint64_t call_id = 0;

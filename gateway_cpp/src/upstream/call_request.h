@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "upstream/resume.h"
+
 namespace penstock::upstream {
 
 // As v1::KvHint.
@@ -35,7 +37,8 @@ struct CallRequest {
   uint64_t input_price = 0;
   uint64_t output_price = 0;
   uint64_t cached_price = 0;
-  const KvHint* kv = nullptr;  // null: nothing was moved for it
+  const KvHint* kv = nullptr;      // null: nothing was moved for it
+  const Resume* resume = nullptr;  // null: it begins anew
 };
 
 }  // namespace penstock::upstream

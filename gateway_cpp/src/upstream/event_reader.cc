@@ -1,5 +1,7 @@
 #include "upstream/event_reader.h"
 
+#include "upstream/token_groups.h"
+#include "upstream/usual_event.h"
 #include "upstream/wire_fields.h"
 
 namespace penstock::upstream {
@@ -41,6 +43,19 @@ bool read_head(std::string_view bytes, Head& head) {
   });
 }
 
+// Those of a chunk lie one behind the other, where protobuf has written it.
+bool read_groups(WireFields& fields, TokenGroupsView& groups) {
+  std::string_view& read = groups.bytes;
+  const char* const from = fields.rest().data() - 1;  // the tag
+  if (read.empty()) read = {from, 0};
+  if (read.data() + read.size() != from) return false;
+  TokenGroup group;
+  std::string_view bytes;
+  if (!fields.bytes(bytes) || !read_group(bytes, group)) return false;
+  read = {read.data(), static_cast<size_t>(fields.rest().data() - read.data())};
+  return is_ascii(group.finish_reason) && is_ascii(group.stop_reason);
+}
+
 bool read_chunk(std::string_view bytes, ChunkView& chunk) {
   return read_fields(bytes, [&chunk](uint64_t tag, WireFields& fields) {
     switch (tag) {
@@ -48,6 +63,8 @@ bool read_chunk(std::string_view bytes, ChunkView& chunk) {
         return fields.bytes(chunk.body);
       case number_field(v1::Chunk::kEventsFieldNumber):
         return fields.number(chunk.events);
+      case bytes_field(v1::Chunk::kGroupsFieldNumber):
+        return read_groups(fields, chunk.groups);
       case number_field(v1::Chunk::kTokensFieldNumber):
         return fields.number(chunk.tokens);
       default:
@@ -132,6 +149,8 @@ Part& part_of(std::optional<Part>& part) {
 }  // namespace
 
 bool read_event(std::string_view bytes, CallEvent& event, CallEvent::Rest& rest) {
+  event = {};
+  if (read_usual(bytes, event)) return true;
   event = {};
   const auto rest_of = [&event, &rest]() -> CallEvent::Rest& {
     if (event.rest == nullptr) rest = {};

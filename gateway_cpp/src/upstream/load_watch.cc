@@ -62,7 +62,7 @@ void LoadWatch::on_end() {
 void LoadWatch::look_for_silence(base::SteadyTime now) {
   if (!heard_ || now - last_ <= kSilence) return;
   last_ = now;
-  dispatcher_->note_failure(*replica_, routing::Failure::kLoadEnded);
+  dispatcher_->note_failure(*replica_, routing::Failure::kSilent);
 }
 
 }  // namespace penstock::upstream

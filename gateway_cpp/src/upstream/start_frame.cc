@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "penstock/v1/inference.pb.h"
+#include "upstream/group_record.h"
 
 namespace penstock::upstream {
 
@@ -37,6 +38,24 @@ void each_field(const KvHint& kv, Visitor& visitor) {
   visitor.number(v1::KvHint::kMovedTokensFieldNumber, kv.moved_tokens);
 }
 
+template <class Visitor>
+void each_field(const TokenGroup& group, Visitor& visitor) {
+  visitor.number(v1::TokenGroup::kChoiceFieldNumber, group.choice);
+  visitor.text(v1::TokenGroup::kTokenIdsFieldNumber, group.ids);
+  visitor.text(v1::TokenGroup::kFinishReasonFieldNumber, group.finish_reason);
+  visitor.text(v1::TokenGroup::kStopReasonFieldNumber, group.stop_reason);
+}
+
+template <class Visitor>
+void each_field(const Resume& resume, Visitor& visitor) {
+  each_recorded(resume.groups, [&visitor](const TokenGroup& group) {
+    visitor.message(v1::Resume::kGroupsFieldNumber, &group);
+  });
+  visitor.number(v1::Resume::kEventsFieldNumber, resume.events);
+  visitor.number(v1::Resume::kCreatedFieldNumber, resume.created);
+  visitor.number(v1::Resume::kCachedTokensFieldNumber, resume.cached_tokens);
+}
+
 // What the fields take that say something.
 class Size {
  public:
@@ -46,14 +65,16 @@ class Size {
   void number(int field, uint64_t number) {
     if (number != 0) bytes_ += size_of_field(field, number);
   }
-  void message(int field, const KvHint* kv) {
-    if (kv == nullptr) return;
-    const size_t inner = size_of(*kv);
+  template <class Message>
+  void message(int field, const Message* message) {
+    if (message == nullptr) return;
+    const size_t inner = size_of(*message);
     bytes_ += size_of_field(field, inner) + inner;
   }
-  static size_t size_of(const KvHint& kv) {
+  template <class Message>
+  static size_t size_of(const Message& message) {
     Size size;
-    each_field(kv, size);
+    each_field(message, size);
     return size.bytes();
   }
   size_t bytes() const { return bytes_; }
@@ -76,10 +97,11 @@ class Writer {
   void number(int field, uint64_t number) {
     if (number != 0) to_ = write(field, kNumber, number, to_);
   }
-  void message(int field, const KvHint* kv) {
-    if (kv == nullptr) return;
-    to_ = write(field, kBytes, Size::size_of(*kv), to_);
-    each_field(*kv, *this);
+  template <class Message>
+  void message(int field, const Message* message) {
+    if (message == nullptr) return;
+    to_ = write(field, kBytes, Size::size_of(*message), to_);
+    each_field(*message, *this);
   }
   uint8_t* to() const { return to_; }
 
@@ -112,6 +134,7 @@ void each_field(const CallRequest& request, Visitor& visitor) {
   visitor.number(Fields::kOutputPriceFieldNumber, request.output_price);
   visitor.number(Fields::kCachedPriceFieldNumber, request.cached_price);
   visitor.message(Fields::kKvFieldNumber, request.kv);
+  visitor.message(Fields::kResumeFieldNumber, request.resume);
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ class WireFields {
       : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   bool empty() const { return at_ == end_; }
+  // What was not read yet.
+  std::string_view rest() const { return {at_, static_cast<size_t>(end_ - at_)}; }
 
   // Too large a number is cut, as protobuf cuts it.
   template <std::unsigned_integral Number>
@@ -50,13 +52,17 @@ class WireFields {
   bool bytes(std::string_view& value) {
     const char* const before = at_;
     uint64_t size = 0;
-    if (number(size) && size <= static_cast<size_t>(end_ - at_)) {
-      value = {at_, static_cast<size_t>(size)};
-      at_ += size;
-      return true;
-    }
+    if (number(size) && take(size, value)) return true;
     at_ = before;
     return false;
+  }
+
+  // The next `size` bytes, whatever they are.
+  bool take(uint64_t size, std::string_view& value) {
+    if (size > static_cast<size_t>(end_ - at_)) return false;
+    value = {at_, static_cast<size_t>(size)};
+    at_ += size;
+    return true;
   }
 
   // Text has to be UTF-8, which all ASCII is.

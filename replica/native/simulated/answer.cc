@@ -6,8 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "simulated/words.h"
-
 namespace penstock::replica::simulated {
 namespace {
 
@@ -53,9 +51,12 @@ Answer::Answer(const v1::CallRequest& request, const Ask& ask, int64_t created)
       prompt_tokens_(ask.prompt_tokens),
       trimmed_messages_(ask.trimmed_messages),
       trimmed_tokens_(ask.trimmed_tokens),
+      created_(request.has_resume() ? request.resume().created() : created),
+      delivered_events_(request.resume().events()),
+      delivered_tokens_(static_cast<uint64_t>(request.resume().groups_size())),
       tokens_(ask.max_tokens > 0 ? ask.max_tokens : ask.behaviour.answer_tokens),
       finish_reason_(ask.max_tokens > 0 ? "length" : "stop"),
-      identity_(identity_of(request, ask, created)) {
+      identity_(identity_of(request, ask, created_)) {
   if (ask.max_tokens == 0 && ask.most_tokens > 0 && tokens_ > ask.most_tokens) {
     tokens_ = ask.most_tokens;
     finish_reason_ = "length";
@@ -81,8 +82,16 @@ void Answer::add_begin(News* news) const {
   news->head.set_prompt_tokens(prompt_tokens_);
   news->head.set_trimmed_messages(trimmed_messages_);
   news->head.set_trimmed_tokens(trimmed_tokens_);
-  if (stream_ && endpoint_ == Endpoint::kChat) {
+  news->head.set_created(created_);
+  if (!stream_) return;
+  if (events_before_words() > delivered_events_) {
     add_event("\"delta\":{\"role\":\"assistant\",\"content\":\"\"}", "", news);
+  }
+  const uint64_t shown = delivered_events_ - std::min(delivered_events_, events_before_words());
+  for (uint64_t i = shown; i < delivered_tokens_; ++i) {
+    const size_t before = news->body.size();
+    add_word(word_at(seed_, i), news);
+    news->add_piece(news->body.size() - before, 1, 0);
   }
 }
 
@@ -90,9 +99,7 @@ void Answer::add_words(uint64_t first, uint64_t count, News* news) const {
   for (uint64_t i = first; i < first + count; ++i) {
     const Word word = word_at(seed_, i);
     const size_t before = news->body.size();
-    news->body.append(prefix_).append(word.text).append(suffix_);
-    if (return_token_ids_) append_ids({&word.token_id, 1}, &news->body);
-    news->body.append(end_);
+    add_word(word, news);
     news->add_piece(news->body.size() - before, 1, token_groups_ ? 1 : 0, 1);
     if (!token_groups_) continue;
     v1::TokenGroup& group = news->groups.emplace_back();
@@ -101,16 +108,26 @@ void Answer::add_words(uint64_t first, uint64_t count, News* news) const {
   }
 }
 
+void Answer::add_word(const Word& word, News* news) const {
+  news->body.append(prefix_).append(word.text).append(suffix_);
+  if (return_token_ids_) append_ids({&word.token_id, 1}, &news->body);
+  news->body.append(end_);
+}
+
 void Answer::add_end(News* news, uint32_t cached_tokens) const {
   if (!stream_) return add_unary(news, cached_tokens);
-  add_event(endpoint_ == Endpoint::kChat ? "\"delta\":{}" : "\"text\":\"\"", finish_reason_, news);
-  if (include_usage_) {
+  if (delivered_events_ <= events_before_end()) {
+    add_event(endpoint_ == Endpoint::kChat ? "\"delta\":{}" : "\"text\":\"\"", finish_reason_,
+              news);
+  }
+  if (include_usage_ && delivered_events_ + 1 < events()) {
     const size_t before = news->body.size();
     news->body.append("data: ").append(identity_).append("\"choices\":[],");
     news->body.append(usage(cached_tokens));
     news->body.append("}\n\n");
     news->add_piece(news->body.size() - before, 1, 0);
   }
+  if (delivered_events_ == events()) return;
   news->body.append(kDone);
   news->add_piece(kDone.size(), 1, 0);
 }

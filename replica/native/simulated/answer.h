@@ -7,26 +7,34 @@
 #include <string_view>
 
 #include "simulated/request.h"
+#include "simulated/words.h"
 #include "token_queue.h"
 
 namespace penstock::replica::simulated {
 
 class Answer {
  public:
-  // `created`: seconds since 1970.
+  // `created`: seconds since 1970; what a `Resume` says stands before it. A call with a `Resume`
+  // that is no `misfit` gets the rest of its answer: what its client has is left out everywhere.
   Answer(const v1::CallRequest& request, const Ask& ask, int64_t created);
 
   uint64_t tokens() const { return tokens_; }
+  uint64_t delivered_tokens() const { return delivered_tokens_; }
   std::string_view finish_reason() const { return finish_reason_; }
+  // Of the whole stream, and before its first word.
+  uint64_t events() const { return events_before_end() + (include_usage_ ? 3 : 2); }
+  uint64_t events_before_words() const { return endpoint_ == Endpoint::kChat ? 1 : 0; }
 
-  // Head, and on a chat stream the event that names the role.
+  // Head, and of a stream the events that lead to its first new word.
   void add_begin(News* news) const;
-  // Words [first, first + count) of a stream, an event for each.
+  // Words [first, first + count) of a stream, an event for each; none of them was delivered.
   void add_words(uint64_t first, uint64_t count, News* news) const;
   // The rest of a stream after its last word, or the whole body of a unary answer.
   void add_end(News* news, uint32_t cached_tokens = 0) const;
 
  private:
+  uint64_t events_before_end() const { return events_before_words() + tokens_; }
+  void add_word(const Word& word, News* news) const;
   void add_event(std::string_view content, std::string_view finish, News* news) const;
   void add_unary(News* news, uint32_t cached_tokens) const;
   std::string usage(uint32_t cached_tokens) const;
@@ -40,6 +48,9 @@ class Answer {
   const uint32_t prompt_tokens_;
   const uint32_t trimmed_messages_;
   const uint32_t trimmed_tokens_;
+  const int64_t created_;
+  const uint64_t delivered_events_;
+  const uint64_t delivered_tokens_;
   uint64_t tokens_ = 0;
   std::string_view finish_reason_;
   std::string identity_;  // {"id":...,"object":...,"created":...,"model":...,

@@ -59,7 +59,7 @@ Time SimulatedEngine::prefill_of(const Stream& stream) const {
   const Time usual = std::chrono::milliseconds(stream.behaviour.ttft_ms);
   if (settings_.prefill_tokens_per_second <= 0) return usual;
   const double seconds =
-      (stream.prompt_tokens - stream.found) / settings_.prefill_tokens_per_second;
+      (stream.prefill_tokens() - stream.found) / settings_.prefill_tokens_per_second;
   return usual + Time(static_cast<int64_t>(seconds * 1e9));
 }
 

@@ -21,6 +21,7 @@ struct Settings {
   uint32_t kv_blocks = 0;       // of 16 tokens, taken for the whole answer; 0: not simulated
   double prefill_tokens_per_second = 0;  // of each prompt; 0: as fast as it goes
   bool microserving = false;             // prompts are read by ids, and their prefixes cached
+  std::string no_resume;                 // why it goes on with no answer of others; empty: it does
   double refuse_share = 0;               // share of requests refused with queue_full: 0..1
   bool per_request = false;          // a request may override `behaviour` by its field "simulate"
   uint32_t max_model_len = 1 << 20;  // tokens of prompt and answer together

@@ -6,6 +6,7 @@
 
 #include "errors.h"
 #include "simulated/request.h"
+#include "simulated/resumption.h"
 #include "trace.h"
 
 namespace penstock::replica::simulated {
@@ -80,6 +81,10 @@ void SimulatedEngine::begin(const CallPtr& call, Delivery* delivery) {
     return;
   }
   mistake(call->request, &std::get<Ask>(ask).seed);
+  if (const auto error = misfit(call->request, std::get<Ask>(ask))) {
+    delivery->fail(call, *error);
+    return;
+  }
   std::string().swap(*call->request.mutable_body());
   std::lock_guard lock(mutex_);
   accept(call, std::get<Ask>(ask));
@@ -100,13 +105,15 @@ void SimulatedEngine::accept(const CallPtr& call, const Ask& ask) {
   }
   auto stream = std::make_shared<Stream>(call, ask, now(), seconds_since_1970());
   hash_prompt(ask, stream.get());
+  call->request.clear_resume();
   streams_.emplace(call->key, stream);
-  if (call->internal) {
+  if (call->internal || stream->is_complete()) {
     stream->admitted = stream->accepted;
     prefills_.emplace(stream->accepted, std::move(stream));
   } else {
     ++figures_.waiting;
-    figures_.waiting_tokens += stream->prompt_tokens;
+    figures_.waiting_tokens += stream->prefill_tokens();
+    stream->waits = true;
     stream->place = {stream->priority, arrived_++};
     waiting_.emplace(stream->place, std::move(stream));
   }
@@ -118,11 +125,9 @@ v1::ErrorDetail SimulatedEngine::refusal_of(const Call& call) const {
     return unavailable("queue_full", "The simulated engine refuses this request (refuse_share).",
                        kRefusedRetryMs);
   }
-  if (request.has_resume()) {
-    v1::ErrorDetail error =
-        unavailable("resume_unsupported", "The simulated engine cannot continue another's answer.");
-    error.set_retry(v1::RETRY_NEVER);
-    return error;
+  if (request.has_resume() && !settings_.no_resume.empty()) {
+    return unavailable("resume_unsupported",
+                       "This replica continues no answer of another: " + settings_.no_resume + ".");
   }
   return {};
 }
@@ -190,9 +195,10 @@ void SimulatedEngine::admit_waiting(Time now) {
     StreamPtr stream = std::move(waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
     --figures_.waiting;
-    figures_.waiting_tokens -= stream->prompt_tokens;
+    figures_.waiting_tokens -= stream->prefill_tokens();
     ++figures_.running;
     figures_.kv_blocks_used += stream->blocks;
+    stream->waits = false;
     stream->has_slot = true;
     stream->call->aboard = true;
     stream->admitted = now;
@@ -216,8 +222,8 @@ void SimulatedEngine::begin_due(Time now, Delivery* delivery) {
     if (stream->over) continue;
     stream->first_token = now;
     cache_.add(stream->hashes);
-    if (!stream->call->internal) {
-      figures_.prompt_tokens += stream->prompt_tokens - stream->found;
+    if (stream->has_slot) {
+      figures_.prompt_tokens += stream->prefill_tokens() - stream->found;
       figures_.prefix_hits += stream->found;
     }
     if (stream->period == Time(0)) {
@@ -292,16 +298,19 @@ void SimulatedEngine::produce(const StreamPtr& stream, uint64_t count, Time now,
                               Delivery* delivery) {
   Stream& s = *stream;
   uint64_t upto = std::min(s.sent + count, s.answer.tokens());
+  const uint64_t before = s.answer.delivered_tokens();
   for (uint64_t fault : {s.behaviour.die_after_tokens, s.behaviour.hang_after_tokens}) {
-    if (fault > 0 && !s.call->internal) upto = std::min(upto, fault);
+    if (fault > 0 && !s.call->internal) upto = std::min(upto, before + fault);
   }
   if (!std::exchange(s.begun, true)) {
     s.answer.add_begin(&news_);
     news_.head.set_backend_version(settings_.backend_version);
     news_.head.set_model_version(settings_.model_version);
     news_.head.set_model(settings_.model);
-    news_.head.set_cached_tokens(s.found - s.moved);
+    news_.head.set_cached_tokens(s.cached_tokens());
     news_.head.set_kv_moved_tokens(s.moved);
+    news_.head.set_resumable(!s.unary && s.call->request.token_groups() &&
+                             settings_.no_resume.empty());
   }
   if (!s.unary) s.answer.add_words(s.sent, upto - s.sent, &news_);
   if (!s.call->internal) figures_.tokens += upto - s.sent;
@@ -326,20 +335,20 @@ void SimulatedEngine::produce(const StreamPtr& stream, uint64_t count, Time now,
 bool SimulatedEngine::reaches_fault(const Stream& stream) {
   if (stream.call->internal) return false;
   const Behaviour& behaviour = stream.behaviour;
-  if (behaviour.die_after_tokens > 0 && stream.sent >= behaviour.die_after_tokens) {
+  const uint64_t made = stream.sent - stream.answer.delivered_tokens();
+  if (behaviour.die_after_tokens > 0 && made >= behaviour.die_after_tokens) {
     dead_ = true;
     inbox_->post(Inbox::Kind::kDied, 0,
-                 "the simulated engine died after " + std::to_string(stream.sent) +
-                     " tokens of call " + stream.call->request.request_id() +
-                     " (die_after_tokens)");
-  } else if (behaviour.hang_after_tokens > 0 && stream.sent >= behaviour.hang_after_tokens) {
+                 "the simulated engine died after " + std::to_string(made) + " tokens of call " +
+                     stream.call->request.request_id() + " (die_after_tokens)");
+  } else if (behaviour.hang_after_tokens > 0 && made >= behaviour.hang_after_tokens) {
     hung_ = true;
   }
   return stopped();
 }
 
 void SimulatedEngine::finish(Stream* stream, Time now, News* news) {
-  stream->answer.add_end(news, stream->found - stream->moved);
+  stream->answer.add_end(news, stream->cached_tokens());
   v1::Finished* finished = news->end.mutable_finished();
   *finished->mutable_usage() = stream->usage();
   finished->mutable_timings()->set_queue_us(micros(stream->admitted - stream->accepted));
@@ -368,9 +377,9 @@ void SimulatedEngine::release(const StreamPtr& stream) {
   if (stream->has_slot) {
     --figures_.running;
     figures_.kv_blocks_used -= stream->blocks;
-  } else if (!stream->call->internal) {
+  } else if (stream->waits) {
     --figures_.waiting;
-    figures_.waiting_tokens -= stream->prompt_tokens;
+    figures_.waiting_tokens -= stream->prefill_tokens();
     waiting_.erase(stream->place);
   }
   streams_.erase(stream->call->key);

@@ -1,4 +1,5 @@
-"""A replica is killed while it streams: each library tells its caller, and none calls it whole."""
+"""A replica is killed while it streams: no library sees more than a pause, and where answers do not
+go on each tells its caller, and none calls it whole."""
 
 from __future__ import annotations
 
@@ -26,31 +27,52 @@ class Text(BaseModel):
     text: str
 
 
-def test_a_lost_stream_is_an_error_and_never_a_whole_answer(served: Served) -> None:
-    langchain = chat_model(served, responses=False, max_tokens=1900, extra_body=ENDLESS).stream(
-        STORY
-    )
-    responses = chat_model(served, responses=True, max_tokens=1900, extra_body=ENDLESS).stream(
-        STORY
-    )
+def streams(served: Served, tokens: int) -> tuple[Any, Any, Any]:
+    """The same answer by LangChain, over both of its ways, and by litellm."""
+    chat = chat_model(served, responses=False, max_tokens=tokens, extra_body=ENDLESS)
+    responses = chat_model(served, responses=True, max_tokens=tokens, extra_body=ENDLESS)
     lite = litellm.completion(
         model=f"openai/{MODEL}",
         messages=asking(STORY),
         stream=True,
-        max_tokens=1900,
+        max_tokens=tokens,
+        temperature=0,
         extra_body=ENDLESS,
         api_base=served.base_url,
         api_key="none",
         max_retries=0,
     )
-    replica = served.ready_replica()
-    for stream in (langchain, responses, lite):
-        next(iter(stream))
-    served.system.kill(replica["pid"])
-    with pytest.raises(openai.APIError, match="again"):
-        list(langchain)
-    with pytest.raises(Exception, match="again"):
-        list(responses)
-    with pytest.raises(openai.APIError, match="again"):
-        list(lite)
-    served.wait_until_it_answers()
+    return chat.stream(STORY), responses.stream(STORY), lite
+
+
+def test_a_lost_stream_is_an_error_and_never_a_whole_answer(served: Served) -> None:
+    with served.told_of_losses():
+        langchain, responses, lite = streams(served, 1900)
+        replica = served.ready_replica()
+        for stream in (langchain, responses, lite):
+            next(iter(stream))
+        served.system.kill(replica["pid"])
+        with pytest.raises(openai.APIError, match="again"):
+            list(langchain)
+        with pytest.raises(Exception, match="again"):
+            list(responses)
+        with pytest.raises(openai.APIError, match="again"):
+            list(lite)
+        served.wait_until_it_answers()
+
+
+def text_of(part: Any) -> str:
+    """Of a message of LangChain, or of a chunk of litellm."""
+    if hasattr(part, "choices"):
+        return "".join(choice.delta.content or "" for choice in part.choices)
+    return str(part.text)
+
+
+def test_a_stream_over_a_kill_is_what_it_would_have_been(served: Served) -> None:
+    undisturbed = ["".join(map(text_of, stream)) for stream in streams(served, 500)]
+    with served.waiting_for_the_next():
+        replica = served.ready_replica()
+        read = [(stream, [next(iter(stream))]) for stream in streams(served, 500)]
+        served.system.kill(replica["pid"])
+        seen = ["".join(map(text_of, first + list(stream))) for stream, first in read]
+    assert seen == undisturbed

@@ -37,6 +37,10 @@ def stage(served: Served) -> Iterator[Backstage]:
     """What a script asks for that only this side can do."""
     deeds = {
         "lose-replica": served.lose_replica,
+        "tell-losses": lambda: served.configure(resume="off"),
+        "go-on": lambda: served.configure(resume="on"),
+        "wait-for-the-next": lambda: served.configure(resume_wait_ms=120_000),
+        "wait-as-ever": lambda: served.configure(resume_wait_ms=10_000),
         "answers-again": served.wait_until_it_answers,
         "idle": served.wait_until_idle,
         "last-settled": served.last_settled,

@@ -67,6 +67,18 @@ def test_whoever_hurries_has_streams_handed_over_at_once(asked_head: AskedHead, 
     assert asked_head.admin.cluster.view().deployment("chat").hand_over
 
 
+def test_what_is_under_way_is_hurried_by_a_file_that_says_nothing_new(
+    asked_head: AskedHead, file: Path
+) -> None:
+    asked_head.run("apply", "-f", str(file))
+    before = asked_head.admin.cluster.view().deployment("chat")
+    asked_head.run("apply", "-f", str(file))
+    assert not asked_head.admin.cluster.view().deployment("chat").hand_over
+    asked_head.run("apply", "-f", str(file), "--hand-over")
+    after = asked_head.admin.cluster.view().deployment("chat")
+    assert (after.hand_over, after.generation) == (True, before.generation)
+
+
 def test_a_change_is_told_field_by_field(asked_head: AskedHead, file: Path) -> None:
     asked_head.run("apply", "-f", str(file))
     file.write_text(FILE.replace("replicas: 0", "max_queued: 3").replace("search", "chat"))

@@ -201,7 +201,10 @@ TEST(MetricsPage, LeavesOutHistogramsThatObservedNothing) {
 TEST(MetricsPage, TellsHowDeploymentsStandThatAreAskedOrHaveSomethingToTell) {
   Metrics metrics;
   metrics.add_shard().deployment("asked")->settled(Outcome::kSucceeded, 200);
-  GatewayFacts facts{.request_bytes_held = 5, .answer_bytes_held = 6, .shadow_bytes_held = 7};
+  GatewayFacts facts{.request_bytes_held = 5,
+                     .answer_bytes_held = 6,
+                     .shadow_bytes_held = 7,
+                     .resume_bytes_held = 8};
   facts.shadows = {{.rule = "next", .uid = "u1", .under_way = 2, .outcomes = {{"paired", 3}}}};
   facts.deployments = {{.name = "asked"},
                        {.name = "silent"},
@@ -217,6 +220,7 @@ TEST(MetricsPage, TellsHowDeploymentsStandThatAreAskedOrHaveSomethingToTell) {
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="requests"} 5)"));
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="answers"} 6)"));
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="shadows"} 7)"));
+  EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="resumes"} 8)"));
   EXPECT_TRUE(has_line(
       page, R"(penstock_gateway_shadow_requests_total{rule="next",uid="u1",outcome="paired"} 3)"));
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_shadow_in_flight{rule="next",uid="u1"} 2)"));

@@ -5,6 +5,7 @@ event, whatever it does, and each session keeps its arm.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pytest
@@ -13,7 +14,7 @@ from penstock.v1 import canary_pb2 as messages
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as v1
 from penstock.v1 import routes_pb2 as routes
-from tests.fakes.fake_control import deployment, route
+from tests.fakes.fake_control import deployment, route, tenant
 from tests.fakes.fake_replica import FakeCall, Script, delta, hang, hello, refuse
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -65,10 +66,12 @@ async def with_arms(
     stable: Script = hello,
     permille: int = 1000,
     limits: routes.Limits | None = None,
+    prices: routes.Prices | None = None,
+    tenants: Iterable[routes.Tenant] = (),
 ) -> Arms:
     """The first replica is the stable arm, the second the candidate; versions share the first."""
     first = by_version(stable, candidate) if kind == "version" else stable
-    system = await start("--threads", "1", scripts=(first, candidate))
+    system = await start("--threads", "1", scripts=(first, candidate), tenants=tenants)
     shares = {"pirate": {"pirate@1": 1000 - permille, "pirate@2": permille}}
     mini = deployment(adapters=shares if kind == "version" else None, limits=limits)
     shown, routed = [mini], [route(replica) for replica in system.replicas]
@@ -76,7 +79,7 @@ async def with_arms(
     if kind == "deployment":
         rule.candidate = "next"
         mini.canary.add(deployment="next", permille=permille)
-        shown.append(deployment("next", limits=limits))
+        shown.append(deployment("next", limits=limits, prices=prices))
         routed[1].deployment = "next"
     elif kind == "version":
         rule.alias, rule.stable_adapter, rule.candidate_adapter = "pirate", "pirate@1", "pirate@2"
@@ -85,7 +88,8 @@ async def with_arms(
         rule.candidate_digest = "new"
         mini.canary.add(deployment="mini", permille=permille, template_digest="new")
         routed[0].template_digest, routed[1].template_digest = "old", "new"
-    await system.has_routes(await system.control.publish(shown, routed, canaries=[rule]))
+    version = await system.control.publish(shown, routed, canaries=[rule], tenants=tenants)
+    await system.has_routes(version)
     return Arms(system, kind)
 
 
@@ -241,3 +245,18 @@ async def test_retries_of_a_body_and_requests_of_a_session_stay_in_their_arm(
     for arms_of in (by_body, by_name):
         assert arms_of[0] == arms_of[1] == arms_of[2]
         assert 2 < sum(arms_of[0]) < 18
+
+
+@both_forms
+async def test_a_candidate_that_its_tenant_has_no_money_for_is_not_asked(
+    start: Start, stream: bool
+) -> None:
+    poor = tenant(keys=["sesame"], limits={"nanousd_per_day": 1000})
+    dear = routes.Prices(input=1_000_000, output=1_000_000)
+    arms = await with_arms(start, "deployment", hello, prices=dear, tenants=[poor])
+    answered = await arms.ask(headers="Authorization: Bearer sesame\r\n", stream=stream)
+    assert answered.status == 200
+    assert (len(arms.calls(candidate=False)), arms.calls(candidate=True)) == (1, [])
+    report = await arms.system.reports(lambda told: bool(told.usage), "what it used")
+    assert [(row.requests, row.rejected) for row in report.usage] == [(1, 0)]
+    assert not any(told.candidate.requests for told in report.canaries)

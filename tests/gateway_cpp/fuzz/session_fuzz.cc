@@ -44,6 +44,7 @@ class Owners final : public CallLink {
     if (owned_.size() >= kMost) return;
     auto call = std::make_unique<Call>(std::shared_ptr<CallLink>(std::shared_ptr<void>(), this),
                                        ++last_id_, 64, news_);
+    if (last_id_ % 2 == 0) call->keep_groups();
     calls_.add(*call);
     owned_.emplace(last_id_, std::move(call));
   }
@@ -81,10 +82,11 @@ class Owners final : public CallLink {
     if ((what & 16U) != 0) close(id);
   }
   static void read(Call& call) {
+    call.pending_groups().each([](const TokenGroup& group) { require(group.ids.size() < 256); });
     runtime::Payload payload;
     call.take(payload);
     call.wrote(payload.size());
-    require(!call.has_bytes());
+    require(!call.has_bytes() && call.pending_groups().empty());
   }
 
   runtime::Signal news_;

@@ -137,14 +137,17 @@ class SessionTest : public testing::Test {
   runtime::SideThreads aside_{1};
   runtime::BodyBudget bodies_{64UL << 20U};
   runtime::BodyBudget answers_{64UL << 20U};
+  runtime::BodyBudget resume_bytes_{1UL << 20U};
   Shadows kept_{config_, "instance"};
   admission::CanaryBook canaries_;
   Programs programs_{"", log_.log()};
   proxy::ProgramLinks links_{clock_, programs_.directory, upstream_, {}};
   const proxy::ThreadParts parts_{
-      {clock_, log_.log(), config_, metrics_, state_, suspects_, routes_.table(),
-       routes_.dispatchers(), tenants_, usage_, bodies_, answers_, aside_, kept_.book, kept_.kept,
-       kept_.client, canaries_, programs_.book, programs_.directory},
+      {clock_,        log_.log(), config_,         metrics_,
+       state_,        suspects_,  routes_.table(), routes_.dispatchers(),
+       tenants_,      usage_,     bodies_,         answers_,
+       resume_bytes_, aside_,     kept_.book,      kept_.kept,
+       kept_.client,  canaries_,  programs_.book,  programs_.directory},
       shard_,
       timers_,
       parser_,

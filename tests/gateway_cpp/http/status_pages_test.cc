@@ -50,25 +50,12 @@ class StatusPagesTest : public testing::Test {
   Shadows shadows_{config_, "instance"};
   admission::CanaryBook canaries_;
   Programs programs_{"", log_.log()};
-  const proxy::GatewayParts parts_{clock_,
-                                   log_.log(),
-                                   config_,
-                                   metrics_,
-                                   state_,
-                                   suspects_,
-                                   routes_.table(),
-                                   routes_.dispatchers(),
-                                   tenants_,
-                                   usage_,
-                                   bodies_,
-                                   bodies_,
-                                   aside_,
-                                   shadows_.book,
-                                   shadows_.kept,
-                                   shadows_.client,
-                                   canaries_,
-                                   programs_.book,
-                                   programs_.directory};
+  const proxy::GatewayParts parts_{
+      clock_,          log_.log(), config_,         metrics_,
+      state_,          suspects_,  routes_.table(), routes_.dispatchers(),
+      tenants_,        usage_,     bodies_,         bodies_,
+      bodies_,         aside_,     shadows_.book,   shadows_.kept,
+      shadows_.client, canaries_,  programs_.book,  programs_.directory};
   StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(), [this] { return subscription_; },
                      [this](const auto& replicas) {
                        asked_ = replicas;

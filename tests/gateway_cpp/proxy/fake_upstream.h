@@ -79,6 +79,7 @@ class FakeUpstream final : public upstream::Upstream {
     }
     // Comes together with what comes next. True: its owner would be woken.
     bool put(v1::CallEvent& event) {
+      begun_ = begun_ || event.has_head();
       const std::string bytes = event.SerializeAsString();
       upstream::CallEvent read;
       upstream::CallEvent::Rest rest;
@@ -117,6 +118,7 @@ class FakeUpstream final : public upstream::Upstream {
     opened->request = sent_as(request);
     if (large) opened->request.set_body(*large);
     auto call = std::make_unique<upstream::Call>(opened, calls.size() + 1, kCredit, news);
+    if (request.token_groups) call->keep_groups();
     opened->call = call.get();
     calls.push_back(std::move(opened));
     return call;

@@ -115,6 +115,7 @@ class RequestFlowTest : public testing::Test {
     routes_.advance();
     flow_.look_for_suspects();
     flow_.look_for_ended_keys();
+    flow_.look_for_replicas();
     loop_.poll();
   }
 
@@ -159,6 +160,7 @@ class RequestFlowTest : public testing::Test {
   runtime::SideThreads aside_{1};
   runtime::BodyBudget bodies_{1UL << 20U};
   runtime::BodyBudget answers_{1UL << 20U};
+  runtime::BodyBudget resume_bytes_{1UL << 20U};
   admission::ShadowBook shadow_book_;
   runtime::BodyBudget shadow_bytes_{1UL << 20U};
   KeptPairs pairs_;
@@ -169,18 +171,19 @@ class RequestFlowTest : public testing::Test {
   control_plane::ProgramDirectory program_directory_{programs_dir_, log_.log()};
   ProgramLinks programs_{clock_, program_directory_, upstream_,
                          [this](const auto& seat, auto& owner) { return connect_(seat, owner); }};
-  const ThreadParts parts_{
-      {clock_, log_.log(), config_, metrics_, state_, suspects_, routes_.table(),
-       routes_.dispatchers(), tenants_, usage_, bodies_, answers_, aside_, shadow_book_,
-       shadow_bytes_, pairs_, canaries_, program_book_, program_directory_},
-      shard_,
-      timers_,
-      parser_,
-      routes_.routes(),
-      routes_.dispatch(),
-      upstream_,
-      loop_.io().get_executor(),
-      programs_};
+  const ThreadParts parts_{{clock_,        log_.log(), config_,         metrics_,
+                            state_,        suspects_,  routes_.table(), routes_.dispatchers(),
+                            tenants_,      usage_,     bodies_,         answers_,
+                            resume_bytes_, aside_,     shadow_book_,    shadow_bytes_,
+                            pairs_,        canaries_,  program_book_,   program_directory_},
+                           shard_,
+                           timers_,
+                           parser_,
+                           routes_.routes(),
+                           routes_.dispatch(),
+                           upstream_,
+                           loop_.io().get_executor(),
+                           programs_};
   ShadowCopies shadows_{parts_};
   ShadowQuestions questions_{parts_};
   RequestFlow flow_{parts_, shadows_};

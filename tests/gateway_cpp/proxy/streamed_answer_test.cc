@@ -123,8 +123,8 @@ TEST_F(StreamUnderWayTest, AnEmptyChunkSaysNothing) {
 
 // It must not overtake one that waits.
 TEST_F(StreamUnderWayTest, AChunkBehindOneThatWaitsWaitsToo) {
-  v1::CallEvent kept;  // as what holds more than a chunk is
-  kept.mutable_chunk()->add_groups();
+  v1::CallEvent kept;  // as what protobuf has to read is
+  kept.mutable_chunk()->add_groups()->set_stop_reason("\xc3\xa9");
   kept.mutable_chunk()->set_body("data: b\n\n");
   EXPECT_TRUE(call().put(kept));
   v1::CallEvent next;

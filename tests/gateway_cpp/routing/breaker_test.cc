@@ -93,7 +93,11 @@ TEST_F(BreakerTest, AProbeThatTakesItsTimeMakesRoomForAnother) {
   half_open();
   breaker_.sent(now_);
   EXPECT_FALSE(breaker_.may_probe(breaker_.due() - milliseconds(1)));
-  EXPECT_TRUE(breaker_.may_probe(breaker_.due()));
+  now_ = breaker_.due();
+  EXPECT_TRUE(breaker_.may_probe(now_));
+  breaker_.advance(0, now_);
+  EXPECT_EQ(breaker_.due(), base::SteadyTime::max());
+  EXPECT_TRUE(breaker_.may_probe(now_));
 }
 
 TEST_F(BreakerTest, AProbeThatIsAnsweredClosesIt) {

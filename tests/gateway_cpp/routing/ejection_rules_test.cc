@@ -32,6 +32,19 @@ TEST_F(EjectionRules, ADoubtedReplicaGetsNothingThenOneProbeThenAll) {
   EXPECT_EQ(at("r0").in_flight(), 4U);
 }
 
+TEST_F(EjectionRules, AProbeThatTakesItsTimeMakesRoomForAnotherAndHoldsNobody) {
+  follow(2);
+  fail("r0", Failure::kLost);
+  pass(seconds(1));
+  set_.advance(now_);
+  for (int i = 0; i < 4; ++i) reserve();
+  EXPECT_EQ(at("r0").in_flight(), 1U);
+  pass(seconds(11));
+  set_.advance(now_);
+  for (int i = 0; i < 4; ++i) reserve();
+  EXPECT_EQ(at("r0").in_flight(), 2U);
+}
+
 TEST_F(EjectionRules, ReasonsSayWhatFailed) {
   follow(3);
   for (int i = 0; i < 3; ++i) fail("r1", Failure::kBadAnswer);

@@ -190,6 +190,42 @@ TEST_F(CallTest, KeepsItsFirstFailureWhenTheConnectionEnds) {
   EXPECT_TRUE(call_->is_over());
 }
 
+// A chunk that says tokens but has no body, as what makes the next body.
+v1::CallEvent tokens_alone(size_t ids) {
+  v1::CallEvent event;
+  v1::TokenGroup& group = *event.mutable_chunk()->add_groups();
+  for (size_t i = 0; i < ids; ++i) group.add_token_ids(1);
+  return event;
+}
+
+TEST_F(CallTest, KeepsTokensInTheirOrderUntilTheirBytesAreTaken) {
+  struct Reader final : ChunkReader {
+    bool read(Call& /*call*/, const ChunkView& /*chunk*/) noexcept override { return true; }
+  } reader;
+  const Call::Reading reading(*call_, reader);
+  call_->keep_groups();
+  say([](v1::CallEvent& event) { event = tokens_alone(2); });
+  CallEvent next;
+  next.chunk = {.body = "data: a\n\n", .events = 1};
+  EXPECT_TRUE(call_->deliver(next)) << "it must not overtake tokens that wait";
+  EXPECT_TRUE(call_->has_bytes());
+  EXPECT_FALSE(call_->pending_groups().empty());
+  runtime::Payload payload;
+  call_->take(payload);
+  EXPECT_TRUE(call_->pending_groups().empty());
+  EXPECT_FALSE(call_->deliver(next)) << "the reader has it";
+}
+
+TEST_F(CallTest, KeepsNoMoreTokensThanAnAnswerHas) {
+  call_->keep_groups();
+  for (int i = 0; i < 20; ++i) {
+    say([](v1::CallEvent& event) { event = tokens_alone(Call::kMostGroupBytes / 4); });
+  }
+  EXPECT_GT(call_->pending_groups().bytes.size(), Call::kMostGroupBytes)
+      << "that some lack is seen";
+  EXPECT_LT(call_->pending_groups().bytes.size(), 2 * Call::kMostGroupBytes);
+}
+
 TEST(LoadReport, HoldsNumbersThatSumsCanTake) {
   constexpr uint32_t kMost = std::numeric_limits<uint32_t>::max();
   v1::Load load;

@@ -1,11 +1,14 @@
 // What protobuf reads in a frame, as FrameReader has to tell it: whatever its way, the same.
 #pragma once
 
+#include <google/protobuf/io/coded_stream.h>
+
 #include <string>
 #include <string_view>
 
 #include "penstock/v1/inference.pb.h"
 #include "upstream/frame_reader.h"
+#include "upstream/group_record.h"
 
 namespace penstock::upstream::by_protobuf {
 
@@ -20,6 +23,8 @@ inline v1::Head told_by(const Head& head) {
   told.set_trimmed_messages(head.trimmed_messages);
   told.set_trimmed_tokens(head.trimmed_tokens);
   told.set_kv_moved_tokens(head.kv_moved_tokens);
+  told.set_resumable(head.resumable);
+  told.set_created(static_cast<int64_t>(head.created));
   return told;
 }
 
@@ -38,6 +43,32 @@ inline v1::Finished told_by(const Finished& outcome) {
   return told;
 }
 
+inline void put_ids(std::string_view ids, v1::TokenGroup& told) {
+  google::protobuf::io::CodedInputStream read(reinterpret_cast<const uint8_t*>(ids.data()),
+                                              static_cast<int>(ids.size()));
+  for (uint32_t id = 0; read.ReadVarint32(&id);) told.add_token_ids(id);
+}
+
+inline void put(const TokenGroup& group, v1::TokenGroup& told) {
+  told.set_choice(group.choice);
+  put_ids(group.ids, told);
+  told.set_finish_reason(std::string(group.finish_reason));
+  told.set_stop_reason(std::string(group.stop_reason));
+}
+
+// A chunk that has the groups and nothing else, by way of the record that is made of them.
+inline v1::Chunk groups_of(const TokenGroupsView& groups) {
+  std::string record(groups.bytes.size(), '\0');
+  record.resize(static_cast<size_t>(record_groups(groups, record.data()) - record.data()));
+  v1::Chunk told;
+  each_recorded(record, [&](const TokenGroup& group) { put(group, *told.add_groups()); });
+  v1::Chunk as_they_lie;
+  groups.each([&](const TokenGroup& group) { put(group, *as_they_lie.add_groups()); });
+  if (told.SerializeAsString() == as_they_lie.SerializeAsString()) return told;
+  told.add_groups()->set_stop_reason("the record is another");
+  return told;
+}
+
 // The frame that a reader has told of, put together again.
 inline v1::ServerFrame told_by(const FrameReader& reader) {
   v1::ServerFrame frame;
@@ -46,6 +77,7 @@ inline v1::ServerFrame told_by(const FrameReader& reader) {
     const CallEvent::Rest* rest = event.rest;
     if (rest != nullptr && rest->parsed != nullptr) told = *rest->parsed;
     told.set_call_id(event.call_id);
+    *told.mutable_chunk() = groups_of(event.chunk.groups);
     told.mutable_chunk()->set_body(std::string(event.chunk.body));
     told.mutable_chunk()->set_events(event.chunk.events);
     told.mutable_chunk()->set_tokens(event.chunk.tokens);

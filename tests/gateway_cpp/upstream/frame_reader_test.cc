@@ -68,15 +68,37 @@ TEST(FrameReaderTest, TellsEventsInTheirOrderWhateverTheySay) {
   EXPECT_EQ(reader.load(), nullptr);
 }
 
-TEST(FrameReaderTest, LeavesTokensOfAChunkToProtobuf) {
+v1::TokenGroup group_of(uint32_t choice, std::initializer_list<uint32_t> ids,
+                        const std::string& finish = "", const std::string& stop = "") {
+  v1::TokenGroup group;
+  group.set_choice(choice);
+  for (const uint32_t id : ids) group.add_token_ids(id);
+  group.set_finish_reason(finish);
+  group.set_stop_reason(stop);
+  return group;
+}
+
+TEST(FrameReaderTest, ReadsTokensOfAChunkWhereTheyLie) {
   v1::CallEvent event = chunk_of(1, "a");
-  event.mutable_chunk()->add_groups()->add_token_ids(17);
+  *event.mutable_chunk()->add_groups() = group_of(0, {17, 151'643});
+  *event.mutable_chunk()->add_groups() = group_of(3, {0}, "stop", "###");
+  const std::string message = frame_of({event, chunk_of(1, "b")});
   FrameReader reader;
-  ASSERT_TRUE(reader.read(frame_of({event})));
-  ASSERT_NE(reader.events().front().rest, nullptr);
-  ASSERT_NE(reader.events().front().rest->parsed, nullptr);
-  EXPECT_EQ(reader.events().front().rest->parsed->chunk().groups(0).token_ids(0), 17U);
-  EXPECT_EQ(reader.events().front().chunk.body, "a");
+  ASSERT_TRUE(reads_as_protobuf(reader, message));
+  EXPECT_EQ(reader.events().front().rest, nullptr);
+  const TokenGroupsView groups = reader.events().front().chunk.groups;
+  EXPECT_GE(groups.bytes.data(), message.data());
+  EXPECT_LE(groups.bytes.data() + groups.bytes.size(), message.data() + message.size());
+  EXPECT_TRUE(reader.events().back().chunk.groups.empty());
+}
+
+TEST(FrameReaderTest, LeavesTokensThatProtobufWouldWriteOtherwiseToIt) {
+  v1::CallEvent event = chunk_of(1, "a");
+  *event.mutable_chunk()->add_groups() = group_of(0, {5}, "stop", "\xc3\xa9");
+  FrameReader reader;
+  ASSERT_TRUE(reads_as_protobuf(reader, frame_of({event})));
+  EXPECT_NE(reader.events().front().rest, nullptr);
+  EXPECT_FALSE(reader.events().front().chunk.groups.empty());
 }
 
 // All of an answer that has one token, as it comes in one event.
@@ -94,6 +116,8 @@ v1::CallEvent whole_answer() {
   head.set_trimmed_messages(2);
   head.set_trimmed_tokens(11);
   head.set_kv_moved_tokens(12);
+  head.set_resumable(true);
+  head.set_created(1'700'000'000);
   v1::Finished& finished = *event.mutable_finished();
   finished.mutable_usage()->set_prompt_tokens(31);
   finished.mutable_usage()->set_cost_nanousd(uint64_t{1} << 40U);
@@ -228,6 +252,35 @@ TEST(FrameReaderTest, ReadsAnyWritingOfAFrameAsProtobufDoes) {
   }
 }
 
+TEST(FrameReaderTest, ReadsAnyWritingOfTokensAsProtobufDoes) {
+  const std::string id = {8, 5};
+  const std::string body = field(1, "a");
+  const std::string unknown = field(15, "later");
+  const std::string group = field(3, {18, 2, 5, 6});
+  const auto chunk_with = [&](const std::string& inner) { return field(1, id + field(3, inner)); };
+  FrameReader reader;
+  for (const std::string& message : {
+           chunk_with(body + group + group + std::string{32, 2}),
+           chunk_with(group + body + group),
+           chunk_with(field(3, "")),
+           chunk_with(field(3, {8, 0, 18, 1, 5})),
+           chunk_with(field(3, {16, 5, 16, 6})),        // not packed
+           chunk_with(field(3, {18, 1, 5, 18, 1, 6})),  // in two fields
+           chunk_with(field(3, {18, 2, 5, '\x80'})),    // the last does not end
+           chunk_with(field(3, {18, 2, '\x85', 0})),    // longer than need be
+           chunk_with(field(3, std::string{18, 5} + std::string(4, '\xff') + '\x7f')),
+           chunk_with(field(3, std::string{18, 6} + std::string(5, '\xff') + '\x01')),
+           chunk_with(field(3, {18, 3, 5})),                           // there are fewer
+           chunk_with(field(3, field(3, "stop") + field(4, "\xff"))),  // no text
+           chunk_with(field(3, field(3, "stop") + field(3, "length"))),
+           chunk_with(field(3, {18, 1, 5}) + unknown + group),
+           chunk_with(field(3, field(2, {5}) + unknown)),
+           field(1, id + field(3, group) + field(3, group)),
+       }) {
+    EXPECT_TRUE(reads_as_protobuf(reader, message)) << testing::PrintToString(message);
+  }
+}
+
 // Frames of all kinds of events.
 class SomeFrames {
  public:
@@ -264,12 +317,22 @@ class SomeFrames {
     event = chunk_of(below(3) == 0 ? random_() : below(200), std::string(below(40), 'x'),
                      static_cast<uint32_t>(below(3)), static_cast<uint32_t>(below(300)));
     const uint64_t kind = below(10);
-    if (kind == 0) event.mutable_chunk()->add_groups()->add_token_ids(1);
+    for (uint64_t left = below(3); left > 0; --left) fill(*event.mutable_chunk()->add_groups());
     if (kind == 1) *event.mutable_head() = whole_answer().head();
     if (kind == 4) *event.mutable_finished() = whole_answer().finished();
     if (kind == 5) event = whole_answer();
     if (kind == 2) event.mutable_failed()->mutable_error()->set_message("lost");
     if (kind == 3) event.clear_chunk();
+  }
+
+  void fill(v1::TokenGroup& group) {
+    const uint64_t kind = below(8);
+    for (uint64_t left = kind == 0 ? below(200) : below(3); left > 0; --left) {
+      group.add_token_ids(static_cast<uint32_t>(random_() >> below(64)));
+    }
+    if (kind == 1) group.set_choice(static_cast<uint32_t>(below(300)));
+    if (kind == 2) group.set_finish_reason("length");
+    if (kind <= 2 && below(2) == 0) group.set_stop_reason(below(2) == 0 ? "###" : "\xc3\xa9");
   }
 
   std::mt19937_64 random_;

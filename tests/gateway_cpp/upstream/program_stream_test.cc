@@ -9,6 +9,7 @@
 
 #include "event_loop.h"
 #include "raw_peer.h"
+#include "upstream/grpc_messages.h"
 
 namespace penstock::upstream {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "penstock/v1/inference.pb.h"
+#include "upstream/group_record.h"
 
 namespace penstock::upstream {
 namespace {
@@ -53,10 +54,11 @@ v1::CallRequest message_of(const CallRequest& request) {
   message.set_input_price(request.input_price);
   message.set_output_price(request.output_price);
   message.set_cached_price(request.cached_price);
-  if (request.kv == nullptr) return message;
-  message.mutable_kv()->set_seq_id(std::string(request.kv->seq_id));
-  message.mutable_kv()->set_begin(request.kv->begin);
-  message.mutable_kv()->set_moved_tokens(request.kv->moved_tokens);
+  if (request.kv != nullptr) {
+    message.mutable_kv()->set_seq_id(std::string(request.kv->seq_id));
+    message.mutable_kv()->set_begin(request.kv->begin);
+    message.mutable_kv()->set_moved_tokens(request.kv->moved_tokens);
+  }
   return message;
 }
 
@@ -104,6 +106,42 @@ TEST(StartFrame, FollowsOthersAndWhateverElseAFrameSays) {
     append_start(text, {.call_id = id, .credit_bytes = 1'000, .request = kWhole});
     *expected.add_starts() = start_of(id, kWhole);
   }
+  v1::ClientFrame frame;
+  ASSERT_TRUE(frame.ParseFromString(text));
+  EXPECT_EQ(frame.SerializeAsString(), expected.SerializeAsString());
+}
+
+std::string record_of(const v1::Resume& resume) {
+  v1::Chunk chunk;
+  *chunk.mutable_groups() = resume.groups();
+  std::string wire;
+  append_groups(chunk, wire);
+  std::string record(wire.size(), '\0');
+  record.resize(static_cast<size_t>(record_groups({wire}, record.data()) - record.data()));
+  return record;
+}
+
+TEST(StartFrame, SaysWhatTheClientHasOfAnAnswerThatGoesOn) {
+  v1::Resume resume;
+  resume.set_events(300);
+  resume.set_created(1'700'000'000);
+  resume.set_cached_tokens(16);
+  for (uint32_t i = 0; i < 100'000; ++i) {
+    v1::TokenGroup& group = *resume.add_groups();
+    group.set_choice(i % 2);
+    for (uint32_t id = i % 3; id <= 2; ++id) group.add_token_ids(i << id);
+  }
+  resume.mutable_groups(3)->set_finish_reason("length");
+  resume.mutable_groups(4)->set_stop_reason("###");
+  const std::string record = record_of(resume);
+  const Resume seen{.groups = record, .events = 300, .created = 1'700'000'000, .cached_tokens = 16};
+  CallRequest request = kWhole;
+  request.resume = &seen;
+  std::string text;
+  append_start(text, {.call_id = 3, .credit_bytes = 1'000, .request = request});
+  v1::ClientFrame expected;
+  *expected.add_starts() = start_of(3, request);
+  *expected.mutable_starts(0)->mutable_request()->mutable_resume() = resume;
   v1::ClientFrame frame;
   ASSERT_TRUE(frame.ParseFromString(text));
   EXPECT_EQ(frame.SerializeAsString(), expected.SerializeAsString());

@@ -330,13 +330,6 @@ TEST_F(SimulatedEngineTest, AnAdapterThatIsIdleAlreadyIsToldAtOnce) {
   EXPECT_EQ(await_item().at(0).kind, Inbox::Kind::kIdle);
 }
 
-TEST_F(SimulatedEngineTest, DoesNotContinueAnothersAnswer) {
-  v1::CallRequest request = chat_request("");
-  request.mutable_resume();
-  EXPECT_EQ(start(request).recorder->await_end().at(0).failed().error().code(),
-            "resume_unsupported");
-}
-
 TEST_F(SimulatedEngineTest, ManyThreadsStartAndCancelWithoutLosingCount) {
   settings_.behaviour.tokens_per_second = 2000;
   engine();

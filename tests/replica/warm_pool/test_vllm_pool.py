@@ -97,6 +97,7 @@ def test_a_member_answers_as_a_replica_that_was_started(
     anew = _imported(tmp_path / "warm.log")
     assert "penstock" in anew, "what each process has to"
     assert not anew & {"vllm", "torch", "transformers"}
+    agent.heard_when(lambda said: said.resumes, _READY_S)
     engines = process.children(recursive=True)
     process.terminate()
     assert pool.told() == {"ended": process.pid, "status": 0}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 from penstock.adapters.alias import Target
@@ -101,7 +103,8 @@ class RouteEncoder:
         deployments = {str(d.name): d for d in routes.deployments}
         replicas = {r.id: r for r in routes.replicas}
         self._deployments = _encoded(deployments, self._deployments, _deployment_route)
-        self._replicas = _encoded(replicas, self._replicas, _replica_route)
+        encode = partial(_replica_route, wall_ahead=snapshot.wall_ahead)
+        self._replicas = _encoded(replicas, self._replicas, encode)
         return routes_pb2.RouteSnapshot(
             version=snapshot.version,
             made_at_ms=milliseconds(snapshot.made_at),
@@ -173,8 +176,9 @@ def _alias(name: str, target: Target) -> routes_pb2.AdapterAlias:
     return routes_pb2.AdapterAlias(alias=name, adapter=shares[0].adapter, shares=shares)
 
 
-def _replica_route(route: ReplicaRoute) -> routes_pb2.ReplicaRoute:
-    at = milliseconds(route.hand_over_at) if route.hand_over_at else 0
+def _replica_route(route: ReplicaRoute, wall_ahead: timedelta) -> routes_pb2.ReplicaRoute:
+    """Gateways compare its moment with their own clocks."""
+    at = milliseconds(route.hand_over_at + wall_ahead) if route.hand_over_at else 0
     return message_of(
         routes_pb2.ReplicaRoute, route, state=_STATES[route.state], hand_over_at_ms=at
     )

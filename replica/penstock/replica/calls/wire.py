@@ -84,7 +84,8 @@ def call_of(request: inference_pb2.CallRequest) -> Call:
 def request_of(call: Call) -> inference_pb2.CallRequest:
     """A call that this process makes, as the native engine takes it."""
     kv = inference_pb2.KvHint(**_same(call.kv, _OF_HINT)) if call.kv else None
-    return inference_pb2.CallRequest(**_same(call, _OF_CALL), kv=kv)
+    resume = _resume_message(call.resume) if call.resume else None
+    return inference_pb2.CallRequest(**_same(call, _OF_CALL), kv=kv, resume=resume)
 
 
 def head_write(key: int, head: Head, facts: EngineFacts) -> Write:
@@ -180,6 +181,12 @@ def _retry_of(failed: Failed) -> common_pb2.Retry:
 def _resume_of(message: inference_pb2.Resume) -> Resume:
     groups = tuple(_group_of(group) for group in message.groups)
     return Resume(groups, message.events, message.created, message.cached_tokens)
+
+
+def _resume_message(resume: Resume) -> inference_pb2.Resume:
+    groups = [inference_pb2.TokenGroup(**group._asdict()) for group in resume.groups]
+    more = _same(resume, ("events", "created", "cached_tokens"))
+    return inference_pb2.Resume(groups=groups, **more)
 
 
 def _group_of(message: inference_pb2.TokenGroup) -> TokenGroup:

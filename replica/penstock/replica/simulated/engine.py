@@ -24,7 +24,7 @@ from penstock.replica.adapters.values import AdapterRoom
 from penstock.replica.calls import wire
 from penstock.replica.calls.answers import events_of
 from penstock.replica.calls.inbox import Inbox, Kind
-from penstock.replica.engine import Sink, Unresumed
+from penstock.replica.engine import Sink
 from penstock.replica.microserving.service import MicroServing
 from penstock.replica.microserving.values import MicroServingError, Sending
 from penstock.replica.simulated.adapters import SimulatedWeights, WantedAdapters, share_that_fails
@@ -79,6 +79,7 @@ class SimulatedSettings:
     kv_transfer_ms: int = _within(0, 3_600_000, 0)  # milliseconds before its first byte
     adapter_load_ms: int = _within(0, 3_600_000, 0)  # milliseconds that it takes to load an adapter
     fail_adapter_loads: str = ""  # share of the loads that fail, or names with commas between
+    no_resume: str = ""  # why it goes on with no answer of others; empty: it does
     wakes_wrong: str = ""  # after a sleep: "base", "adapter" or "slow"; for tests
 
 
@@ -111,7 +112,7 @@ def _number(setting: Field[Any], text: str) -> float:
     return number
 
 
-class SimulatedEngine(Unresumed):
+class SimulatedEngine:
     """The native engine as an `Engine`; `native` is what the server answers with."""
 
     def __init__(
@@ -166,7 +167,7 @@ class SimulatedEngine(Unresumed):
             model_version=self._model_version,
             max_model_len=MAX_MODEL_LEN,
             max_running=self._settings.max_running,
-            config_hash=_digest([self._model_version, asdict(self._settings)]),
+            config_hash=self._config_hash(),
             endpoints=_ENDPOINTS,
             model=self._model,
         )
@@ -182,7 +183,7 @@ class SimulatedEngine(Unresumed):
         await self._answer(leased, sink)
 
     async def _answer(self, call: Call, sink: Sink) -> None:
-        key, spent = next(self._keys), _Spent()
+        key, spent = next(self._keys), _Spent(_delivered_to(call))
         events = self._asked[key] = asyncio.Queue()
         sink.costs(spent.usage)
         try:
@@ -251,6 +252,14 @@ class SimulatedEngine(Unresumed):
         """Where it has a place to take KV."""
         return self._moving
 
+    def no_resume(self) -> str | None:
+        """As its settings say."""
+        return self._settings.no_resume
+
+    def self_test_failed(self) -> bool:
+        """It needs none."""
+        return False
+
     def sleepless(self) -> str:
         """It can."""
         return ""
@@ -277,6 +286,12 @@ class SimulatedEngine(Unresumed):
         self._wanted.close()
         self._table.close()
         self.native.stop()
+
+    def _config_hash(self) -> str:
+        """Of what its words and bytes follow from, and nothing else."""
+        settings = self._settings
+        said = (settings.answer_tokens, settings.per_request, settings.wakes_wrong)
+        return _digest([self._model_version, version("penstock"), bool(self._kv_host), said])
 
     def _native_values(self) -> dict[str, int | float | str | bool]:
         return {
@@ -347,7 +362,8 @@ class _Spent:
     def noted(self, event: Event) -> Event:
         """Counts what the event tells, and returns it."""
         if isinstance(event, Head):
-            self._usage = Usage(event.prompt_tokens, 0, event.cached_tokens)
+            made = self._usage.completion_tokens
+            self._usage = Usage(event.prompt_tokens, made, event.cached_tokens)
         elif isinstance(event, Chunk):
             made = self._usage.completion_tokens + event.tokens
             self._usage = replace(self._usage, completion_tokens=made)
@@ -356,6 +372,11 @@ class _Spent:
     def usage(self) -> Usage:
         """See `Sink.costs`."""
         return self._usage
+
+
+def _delivered_to(call: Call) -> Usage:
+    groups = call.resume.groups if call.resume else ()
+    return Usage(completion_tokens=sum(len(group.token_ids) for group in groups))
 
 
 async def _pass_on(event: Event, sink: Sink) -> bool:

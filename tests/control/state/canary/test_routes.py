@@ -132,3 +132,12 @@ def test_what_is_counted_and_missing_makes_no_routes_anew() -> None:
     assert made.of(replace(on, canaries=canaries)) is before
     next_step = replace(on, canaries=canaries.having(replace(held, step=2, weighted=True)))
     assert made.of(next_step) is not before
+
+
+def test_routes_that_are_withheld_still_take_the_share_of_what_was_rolled_back() -> None:
+    for told in (canary(weighted=True), replace(ON_ALIAS, weighted=True)):
+        shared, now = routes_of(view(told)), routes_of(view())
+        kept = shared.with_rules_of(now)
+        assert shared.canaries
+        assert not kept.canaries
+        assert (shares(kept), alias(kept)) == ((), Target.of(ref("a@1")))

@@ -75,7 +75,7 @@ def test_money_that_is_used_up_is_told() -> None:
 def test_routes_that_are_withheld_still_stop_a_shadow() -> None:
     told = routes_of(view(shadow()))
     now = routes_of(view(replace(shadow(), paused=True), replace(KNOWN, address="")))
-    kept = told.with_tenancy_of(now)
+    kept = told.with_rules_of(now)
     assert (kept.deployments, kept.shadows, kept.comparer_address) == (told.deployments, (), "")
 
 

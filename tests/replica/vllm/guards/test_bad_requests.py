@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock.replica.values import Resume
 from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.guards.controls import NEUTRAL
-from tests.replica.vllm.talking import CHAT, COMPLETIONS, ON_THE_SHARED_ENGINE, ask, body, chat
+from tests.replica.vllm.talking import COMPLETIONS, ON_THE_SHARED_ENGINE, ask, body, chat
 
 pytestmark = ON_THE_SHARED_ENGINE
 
@@ -120,12 +119,6 @@ async def test_a_bad_completion_request_is_refused(
 async def test_another_path_is_not_found(engine: VllmEngine) -> None:
     failed = (await ask(engine, b"{}", "/v1/load_lora_adapter")).failed
     assert (failed.status, failed.fault) == (404, "client")
-
-
-async def test_resuming_is_refused_for_now(engine: VllmEngine) -> None:
-    failed = (await ask(engine, chat(), CHAT, resume=Resume((), 0, 0, 0))).failed
-    assert (failed.status, failed.code, failed.retryable) == (503, "resume_unsupported", False)
-    assert failed.fault == "upstream", "the client asked for nothing of the kind"
 
 
 async def test_engine_controls_of_a_client_change_nothing(engine: VllmEngine) -> None:

@@ -76,7 +76,7 @@ def test_requests_know_their_choices_tokens_and_ends() -> None:
     continuation = _of(*groups)
     first = continuation.begin("first", 0, 2, 5, _BOUNDS)
     second = continuation.begin("second", 2, 1, 5, _BOUNDS)
-    assert (first.tokens, first.ids(0), first.ids(1), first.finished()) == (2, [2, 3], [], set())
+    assert (first.ids(0), first.ids(1), first.finished()) == ([2, 3], [], set())
     assert (second.ids(0), second.is_over(), first.is_over()) == ([1, 4], True, False)
     assert [place for place, _ in second.groups] == [0, 2]
     assert (continuation.is_first(second), continuation.is_first(first)) == (True, False)
@@ -106,3 +106,9 @@ def test_what_was_delivered_passes_in_its_order_and_before_anything_new(choices:
 
     asyncio.run(run())
     assert order == [*groups, None, None, None, None]
+
+
+def test_the_engine_reads_the_tokens_of_a_choice_once_and_of_one_that_ended_never() -> None:
+    groups = [TokenGroup(choice, (1, 2, 3)) for choice in (0, 1, 2, 3)]
+    begun = _of(*groups, TokenGroup(3, (4,), "stop")).begin("r", 0, 4, 5, _BOUNDS)
+    assert begun.read_each() == 9 // 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from penstock.replica.vllm.resume.self_test import SelfTest
 
 _REFUSED = Failed(400, "invalid_request_error", "invalid_value", "no grammars here", fault="client")
 _BROKEN = Failed(500, "server_error", "engine_error", "it broke")
+_FULL = Failed(503, "server_error", "overloaded", "no room")
 
 
 class Counting:
@@ -56,9 +57,9 @@ def _write(sink: Sink, at: int, number: int, most: int) -> None:
     sink.write(body.encode(), 1, groups)
 
 
-async def _tested(answer: Any) -> SelfTest:
+async def _tested(answer: Any, pauses_s: Sequence[float] = (0.0,) * 4) -> SelfTest:
     told = asyncio.Event()
-    test = SelfTest(answer, "m", told.set)
+    test = SelfTest(answer, "m", told.set, pauses_s)
     test.begin()
     await told.wait()
     return test
@@ -72,7 +73,9 @@ async def test_an_engine_that_goes_on_as_it_would_have_passes() -> None:
     assert {call.request_id for call in cut} == {
         f"self-test-{kind}" for kind in ("greedy", "seeded", "penalties", "schema")
     }
-    assert len(cut) == 3 * 4
+    assert len(cut) == 4 * 4
+    behind_the_end = [call for call in cut if call.resume and call.resume.groups[-1].finish_reason]
+    assert len(behind_the_end) == 4
 
 
 async def test_an_engine_that_goes_on_otherwise_says_with_what_and_where() -> None:
@@ -118,7 +121,9 @@ async def test_a_model_that_answers_nothing_is_not_said_to_go_on() -> None:
     assert "greedy: no grammars here" in test.outcome
 
 
-@pytest.mark.parametrize("failed", [_BROKEN, replace(_BROKEN, code="bad_resume", status=400)])
+@pytest.mark.parametrize(
+    "failed", [_BROKEN, replace(_BROKEN, code="bad_resume", status=400), _REFUSED]
+)
 async def test_an_engine_that_fails_to_go_on_says_so(failed: Failed) -> None:
     engine = Counting()
 
@@ -131,6 +136,49 @@ async def test_an_engine_that_fails_to_go_on_says_so(failed: Failed) -> None:
     test = await _tested(broken)
     assert test.outcome is not None
     assert failed.code in test.outcome
+
+
+@pytest.mark.parametrize("failed", [_FULL, replace(_BROKEN, retryable=True)])
+@pytest.mark.parametrize("resumed", [False, True])
+async def test_a_trouble_that_passes_is_no_finding(failed: Failed, *, resumed: bool) -> None:
+    engine, troubles = Counting(), iter([failed] * 3)
+
+    async def troubled(call: Call, sink: Sink) -> None:
+        one = next(troubles, None) if resumed == bool(call.resume) else None
+        if one:
+            sink.fail(one)
+        else:
+            await engine.answer(call, sink)
+
+    test = await _tested(troubled)
+    assert (test.outcome, test.failed, next(troubles, None)) == ("", False, None)
+
+
+async def test_a_trouble_that_stays_is_a_finding_in_the_end() -> None:
+    tries: list[str] = []
+
+    async def full(call: Call, sink: Sink) -> None:
+        tries.append(call.request_id)
+        sink.fail(_FULL)
+
+    test = await _tested(full)
+    assert test.failed
+    assert test.outcome == "its self-test failed: overloaded: no room"
+    assert tries.count("self-test-greedy") == 5
+
+
+async def test_while_it_waits_to_try_again_nothing_is_known() -> None:
+    asked = asyncio.Event()
+
+    async def full(call: Call, sink: Sink) -> None:
+        asked.set()
+        sink.fail(_FULL)
+
+    test = SelfTest(full, "m", lambda: None, (3600.0,))
+    test.begin()
+    await asked.wait()
+    await test.stop()
+    assert (test.outcome, test.failed) == (None, False)
 
 
 async def test_an_error_of_the_test_itself_is_an_outcome() -> None:

@@ -90,9 +90,11 @@ async def test_a_streams_events_are_counted_and_share_one_id_and_model(engine: V
     answer = await ask(engine, chat(stream=True), model="some-alias")
     assert answer.events == len(answer.sse) + 1
     assert {(e["id"], e["model"]) for e in answer.sse} == {(answer.sse[0]["id"], "some-alias")}
+    assert answer.head
     assert answer.head == Head(
         200,
         "text/event-stream",
+        created=answer.head.created,
         prompt_tokens=answer.finished.prompt_tokens,
         cached_tokens=answer.finished.cached_tokens,
         queue_wait_us=answer.finished.queue_us,

@@ -51,6 +51,7 @@ async def mortal() -> AsyncIterator[VllmEngine]:
         environment.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")
         try:
             await engine.start()
+            await until(lambda: engine.no_resume() is not None, "its self-test's end")
             yield engine
         finally:
             await engine.stop()

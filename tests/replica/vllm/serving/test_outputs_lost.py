@@ -26,12 +26,15 @@ def _llm(error: Exception) -> tuple[Any, list[BaseException]]:
         raise error
 
     llm: Any = TappedLLM.__new__(TappedLLM)
-    llm.engine_core = SimpleNamespace(get_output_async=get_output_async)
+    llm.engine_core = SimpleNamespace(
+        get_output_async=get_output_async, add_request_async=get_output_async
+    )
     llm.output_processor = SimpleNamespace(
         propagate_error=told.append,
         add_request=told.append,
         process_outputs=told.append,
         abort_requests=told.append,
+        request_states={},
     )
     scheduler = SimpleNamespace(
         max_num_seqs=64,
@@ -40,7 +43,10 @@ def _llm(error: Exception) -> tuple[Any, list[BaseException]]:
         max_num_queued_tokens=None,
     )
     parallel = SimpleNamespace(data_parallel_size=1)
-    llm.vllm_config = SimpleNamespace(scheduler_config=scheduler, parallel_config=parallel)
+    cache = SimpleNamespace(enable_prefix_caching=False, block_size=16)
+    llm.vllm_config = SimpleNamespace(
+        scheduler_config=scheduler, parallel_config=parallel, cache_config=cache
+    )
     llm.scheduler_config = scheduler
     llm.renderer = SimpleNamespace(mm_processor_cache=None)
     llm.log_stats, llm.logger_manager, llm.output_handler = False, None, None

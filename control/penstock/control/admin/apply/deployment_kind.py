@@ -63,10 +63,9 @@ class Deployments(NamedKind):
         known = view.deployments.get(DeploymentName(name))
         check_of_people(known)
         spec = validated(SpecModel, fields, SHAPES["deployment"].groups).to_spec(name)
-        if known and known.spec == spec:
-            return view
-        check_code(self._by.write, known, spec)
-        view = with_spec(view, spec, self._by.now, self._by.write.origin)
+        if not known or known.spec != spec:
+            check_code(self._by.write, known, spec)
+            view = with_spec(view, spec, self._by.now, self._by.write.origin)
         return asked_at_once(view, name) if self._by.write.hand_over else view
 
     def check(self, view: ClusterView, name: str) -> None:

@@ -144,7 +144,8 @@ class RouteManager:
 
     def _routes_to_tell(self) -> Routes | None:
         """What follows from the view. Where that is withheld, keeps why, and gives what was told
-        last with today's keys, so that a revoked one is refused all the same; None before that."""
+        last with today's keys and canaries, so that what was revoked or rolled back is so all the
+        same; None before that."""
         view = self._cluster.view()
         routes = self._made.of(view)
         why = withheld(view, self._snapshot.routes, routes)
@@ -154,7 +155,7 @@ class RouteManager:
         if not why:
             return routes
         told = self._snapshot
-        return told.routes.with_tenancy_of(routes) if told.version and not view.held else None
+        return told.routes.with_rules_of(routes) if told.version and not view.held else None
 
     async def _reserve(self, version: int) -> None:
         """Sees to it that no head after this one begins below the version."""
@@ -168,7 +169,9 @@ class RouteManager:
             log.error("snapshot versions not reserved", extra={"error": str(error)})
 
     def _publish(self, version: int, routes: Routes) -> None:
-        self._snapshot = RouteSnapshot(version, self._clock.now(), routes, self._cluster.stamp)
+        now = self._clock.now()
+        ahead = timedelta(seconds=round((now - self._clock.steady()).total_seconds()))
+        self._snapshot = RouteSnapshot(version, now, routes, self._cluster.stamp, ahead)
         log.info(
             "routes changed",
             extra={"version": version, "replicas": [r.id for r in routes.replicas]},

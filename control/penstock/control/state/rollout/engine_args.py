@@ -92,8 +92,9 @@ SIMULATED_ARGS = (
     "adapter_load_ms",
     "fail_adapter_loads",
     "wakes_wrong",
+    "no_resume",
 )
-SIMULATED_TEXTS = ("fail_adapter_loads", "wakes_wrong")
+SIMULATED_TEXTS = ("fail_adapter_loads", "wakes_wrong", "no_resume")
 """Of these, what may be other than a number."""
 
 

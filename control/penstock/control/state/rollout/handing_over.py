@@ -62,8 +62,10 @@ def drain_left(view: ClusterView, replica: Replica, now: datetime, drain: timede
 
 def asked_at_once(view: ClusterView, name: str) -> ClusterView:
     """The view in which replicas of a deployment that leave hand over at once, until it is changed
-    again."""
+    again; the same view where they do."""
     known = view.deployment(DeploymentName(name))
+    if known.hand_over:
+        return view
     return view.with_deployment(replace(known, hand_over=True))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from penstock.adapters.adapter import BaseModelFamily
 from penstock.adapters.alias import Target
@@ -73,6 +73,10 @@ class DeploymentRoute:
         """Whether a prompt beyond the model's context is shortened at once."""
         return self.degrading.context is Context.TRIM
 
+    def shared_as(self, other: DeploymentRoute) -> DeploymentRoute:
+        """This, with its requests shared out as the other's are."""
+        return replace(self, sharing=other.sharing, shares=other.shares, aliases=other.aliases)
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRoute:
@@ -122,11 +126,14 @@ class Routes:
     comparer_address: str = ""
     lost_accelerators: tuple[LostAccelerators, ...] = ()
 
-    def with_tenancy_of(self, other: Routes) -> Routes:
-        """These, with the tenants and keys of others, and their shadows: one that was paused is to
-        repeat nothing more."""
+    def with_rules_of(self, other: Routes) -> Routes:
+        """These, with the tenants and keys of others, their shadows and canaries: a shadow that was
+        paused is to repeat nothing more, a candidate that was rolled back gets nobody more."""
+        now = {each.uid: each for each in other.deployments}
         return replace(
             self,
+            deployments=tuple(each.shared_as(now.get(each.uid, each)) for each in self.deployments),
+            canaries=other.canaries,
             tenants=other.tenants,
             keys_required=other.keys_required,
             ended_keys=other.ended_keys,
@@ -145,6 +152,8 @@ class RouteSnapshot:
     made_at: datetime
     routes: Routes
     stamp: Stamp = field(default_factory=Stamp)
+    # What others' clocks show beyond the steady time, in which the moments of its routes are.
+    wall_ahead: timedelta = timedelta()
 
 
 @dataclass(frozen=True, slots=True)

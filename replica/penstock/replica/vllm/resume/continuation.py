@@ -44,10 +44,12 @@ class Begun:
     sequences: list[Any] = field(default_factory=list)  # vLLM's, of its choices
     outputs: list[tuple[int, Any]] = field(default_factory=list)  # what the groups became
 
-    @property
-    def tokens(self) -> int:
-        """How many tokens its choices have together."""
-        return sum(len(group.token_ids) for _, group in self.groups)
+    def read_each(self) -> int:
+        """How many of the tokens the engine reads for each of the choices, on average: none for
+        those that have ended."""
+        over = self.finished()
+        going = (group for _, group in self.groups if group.choice - self.first not in over)
+        return sum(len(group.token_ids) for group in going) // self.choices
 
     def ids(self, choice: int) -> list[int]:
         """All tokens of a choice, counted from the request's first."""

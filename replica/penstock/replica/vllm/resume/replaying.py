@@ -9,12 +9,14 @@ itself; the engine's figures do not count what is replayed. Imports vLLM.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from copy import copy
 from typing import Any, Final
 
 import numpy as np
 from vllm.v1.engine import EngineCoreOutput, FinishReason
+from vllm.v1.engine.exceptions import EngineDeadError
 from vllm.v1.metrics.stats import PrefillStats
 from vllm.v1.outputs import LogprobsLists
 
@@ -22,10 +24,16 @@ from penstock.replica.values import TokenGroup
 from penstock.replica.vllm.resume.continuation import BadResume, Begun, Continuation
 from penstock.replica.vllm.resume.delivered import with_delivered
 
+log = logging.getLogger(__name__)
+
 _AT_ONCE: Final = 256
 """Groups that are read in one turn of the loop, at some 5 us each."""
 
 Send = Callable[[Any], Awaitable[None]]
+
+
+class ReplayFailed(Exception):
+    """The replay broke for an error of its own, its cause: none of the client's."""
 
 
 class Replaying:
@@ -35,6 +43,7 @@ class Replaying:
     def __init__(
         self, processor: Any, process: Callable[[Any], Any], send: Send, cached_blocks: int
     ) -> None:
+        self._processor = processor
         self._states = processor.request_states
         self._process = process
         self._send = send
@@ -43,7 +52,16 @@ class Replaying:
     async def enter(self, continuation: Continuation, sequence: Any) -> list[str]:
         """One of the call's sequences enters the engine, which hears of it once the last one of its
         request is here: it gets those that have not ended. Names those that have. Raises
-        `BadResume`, of whose request it has got nothing then."""
+        `BadResume`, of whose request it has got nothing then, and `ReplayFailed`."""
+        try:
+            return await self._enter(continuation, sequence)
+        except (BadResume, EngineDeadError):
+            raise
+        except Exception as error:
+            log.exception("a replay broke", extra={"request_id": sequence.external_req_id})
+            raise ReplayFailed(f"{type(error).__name__}: {error}") from error
+
+    async def _enter(self, continuation: Continuation, sequence: Any) -> list[str]:
         begun = continuation.request(sequence.external_req_id)
         begun.sequences.append(sequence)
         if len(begun.sequences) < begun.choices:
@@ -66,12 +84,20 @@ class Replaying:
             state = states[choice]
             if state.request_id not in self._states:
                 raise BadResume(f"choice {group.choice} ends before what was delivered of it")
-            self._process([_output(state, group, prefill, stops)])
+            self._pass_again(_output(state, group, prefill, stops))
             output = state.queue.get_nowait()
             _check(group, output, ended=state.request_id not in self._states)
             begun.outputs.append((place, output))
             if not count % _AT_ONCE:
                 await asyncio.sleep(0)
+
+    def _pass_again(self, output: EngineCoreOutput) -> None:
+        """Without a trace: vLLM makes it of figures, which the replay is not to move."""
+        tracing, self._processor.tracing_enabled = self._processor.tracing_enabled, False
+        try:
+            self._process([output])
+        finally:
+            self._processor.tracing_enabled = tracing
 
     def _prefill(self, begun: Begun, continuation: Continuation) -> PrefillStats:
         """What the client was told of the prompt's first computation, as far as that is known."""

@@ -3,7 +3,8 @@ several points as if another replica had begun them.
 
 A device may sum up a prompt otherwise than token by token, so that two tokens that are nearly as
 likely change places: a kind that fails is tried again with other words. Runs after the engine is
-ready, beside what it then has to do, and hurts nobody by failing.
+ready, beside what it then has to do, and hurts nobody by failing. What passes (no room, no time)
+is no finding: it is tried again.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from penstock.replica.calls.answers import Answerer, events_of
 from penstock.replica.owned_tasks import OwnedTasks
@@ -47,6 +48,10 @@ _WORDS: Final = ("Once upon a time", "1 2 3 4 5 6 7", "The first thing to know i
 
 _TOKENS: Final = 12
 _LONGEST_S: Final = 120.0
+_PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0)
+"""Before each further try, where one met a trouble that passes."""
+
+_Found = TypeVar("_Found")
 
 
 class _NotOffered(Exception):
@@ -55,6 +60,10 @@ class _NotOffered(Exception):
 
 class _Differs(Exception):
     """What came is not what should have; `str()` says what."""
+
+
+class _Passing(Exception):
+    """A trouble that says nothing of how the engine goes on; `str()` says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +98,21 @@ class _Answer:
 class SelfTest:
     """Of one engine. `answer`: answers a call, whatever is known so far; `told` is called once it
     is known. `outcome`: why the engine does not go on; empty: it does; None: not known. `failed`:
-    whether the test says so."""
+    whether the test says so. `pauses_s`: before each try behind the first."""
 
-    def __init__(self, answer: Answerer, model: str, told: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        answer: Answerer,
+        model: str,
+        told: Callable[[], None],
+        pauses_s: Sequence[float] = _PAUSES_S,
+    ) -> None:
         self.outcome: str | None = None
         self.failed = False
         self._answer = answer
         self._model = model
         self._told = told
+        self._pauses_s = pauses_s
         self._tasks = OwnedTasks()
         self._run_now: asyncio.Task[None] | None = None
 
@@ -116,18 +132,32 @@ class SelfTest:
             await asyncio.wait([self._run_now])
 
     async def _run(self) -> None:
-        try:
-            async with asyncio.timeout(_LONGEST_S):
-                found = await asyncio.gather(*(self._kind(kind) for kind in _KINDS))
-            wrong = "; ".join(filter(None, found))
-        except Exception as error:
-            log.debug("the self-test ended", exc_info=error)
-            wrong = f"{type(error).__name__}: {error}"
+        wrong, passes = await self._found()
+        for pause in self._pauses_s:
+            if not passes:
+                break
+            log.info("the self-test is tried again in %g s: %s", pause, wrong)
+            await asyncio.sleep(pause)
+            wrong, passes = await self._found()
         self.outcome = f"its self-test failed: {wrong}" if wrong else ""
         self.failed = bool(wrong)
         if wrong:
             log.warning("this replica goes on with no answer of another: %s", self.outcome)
         self._told()
+
+    async def _found(self) -> tuple[str, bool]:
+        """What is wrong; empty: nothing. And whether that may be over soon."""
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                found = await _all(self._kind(kind) for kind in _KINDS)
+            return "; ".join(filter(None, found)), False
+        except TimeoutError:
+            return f"it took longer than {_LONGEST_S:g} s", True
+        except _Passing as error:
+            return str(error), True
+        except Exception as error:
+            log.debug("the self-test ended", exc_info=error)
+            return f"{type(error).__name__}: {error}", False
 
     async def _kind(self, kind: str) -> str:
         """What is wrong with answers of a kind; empty: nothing."""
@@ -150,8 +180,9 @@ class SelfTest:
         call = replace(call, priority=BEFORE_ALL, token_groups=True)
         whole = await self._answered(call)
         count = len(whole.chunks)
-        cuts = {1, count // 2, max(1, count - 3)}
-        await asyncio.gather(*(self._cut(call, whole, cut) for cut in sorted(cuts)))
+        # The last one is behind the end: only usage and [DONE] are left to say.
+        cuts = {1, count // 2, max(1, count - 3), max(1, count - 2)}
+        await _all(self._cut(call, whole, cut) for cut in sorted(cuts))
 
     async def _cut(self, call: Call, whole: _Answer, cut: int) -> None:
         resumed = replace(call, resume=whole.resume(cut))
@@ -168,9 +199,27 @@ class SelfTest:
                     head = event
                 case Chunk():
                     chunks.append(event)
-                case Failed(fault="client"):
-                    raise _NotOffered(event.message)
                 case Failed():
-                    raise _Differs(f"{event.code}: {event.message}")
+                    raise _meaning(event, resumed=call.resume is not None)
         assert head is not None
         return _Answer(head, chunks)
+
+
+def _meaning(failed: Failed, *, resumed: bool) -> Exception:
+    """What a failure says of the engine. What it has answered once is offered, whoever is said to
+    be at fault for the rest."""
+    if failed.fault == "client" and not resumed:
+        return _NotOffered(failed.message)
+    text = f"{failed.code}: {failed.message}"
+    passes = failed.retryable or failed.status in (503, 504)
+    return _Passing(text) if passes else _Differs(text)
+
+
+async def _all(tests: Iterable[Awaitable[_Found]]) -> list[_Found]:
+    """What they find, once all have ended; raises what the first of them did that failed."""
+    found: list[_Found] = []
+    for one in await asyncio.gather(*tests, return_exceptions=True):
+        if isinstance(one, BaseException):
+            raise one
+        found.append(one)
+    return found

@@ -24,8 +24,7 @@ from penstock.replica.vllm.guards.controls import take_over
 from penstock.replica.vllm.guards.costs import NotOffered
 from penstock.replica.vllm.guards.fail_fast import stop_at_first_errors
 from penstock.replica.vllm.guards.limits import Capacity
-from penstock.replica.vllm.resume import ids
-from penstock.replica.vllm.serving import chat, marks, messages, responses, token_answers
+from penstock.replica.vllm.serving import chat, ids, marks, messages, responses, token_answers
 from penstock.replica.vllm.serving.asgi import App
 from penstock.replica.vllm.serving.aside import Aside
 from penstock.replica.vllm.serving.client import TappedLLM

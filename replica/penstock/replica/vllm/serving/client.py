@@ -27,10 +27,10 @@ from penstock.replica.vllm.fairness.gate import Gate
 from penstock.replica.vllm.fairness.seats import Seats, Ticket
 from penstock.replica.vllm.fairness.turns import Line
 from penstock.replica.vllm.guards import budgets, limits
-from penstock.replica.vllm.resume import streams
 from penstock.replica.vllm.resume.continuation import BadResume, Begun, Bounds
 from penstock.replica.vllm.resume.kinds import can_be_resumed
 from penstock.replica.vllm.resume.replaying import Replaying
+from penstock.replica.vllm.serving import streams
 from penstock.replica.vllm.serving.aside import Aside
 from penstock.replica.vllm.serving.logprobs import PutOff
 from penstock.replica.vllm.serving.tap import CURRENT, CallTap
@@ -61,7 +61,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
     aside: Aside
     """Where large answers are made."""
 
-    resumes = False
+    resumes = True
     """Whether answers may be gone on with elsewhere, as far as the engine goes."""
 
     fault: BaseException | None = None
@@ -181,7 +181,7 @@ class TappedLLM(AsyncLLM):  # type: ignore[misc]
         apart = streams.note_kind(tap, prompt, sampling_params, resumes=self.resumes)
         if tap.continuation is not None:
             begun = self._go_on(tap, request_id, first, prompt, sampling_params)
-            tokens, over = tokens + begun.tokens, begun.is_over()
+            tokens, over = tokens + begun.read_each(), begun.is_over()
             ask = partial(streams.replayed_first, tap, request_id, ask)
         saw = partial(tap.saw, first)
         outputs = self._tapped(tap, request_id, ask, priority, _seen_later if apart else saw)

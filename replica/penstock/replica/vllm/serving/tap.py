@@ -78,8 +78,7 @@ class CallTap:
         self.echoed: dict[str, Any] = {}
         self.moved = 0
         self.beside: dict[str, Any] = {}
-        self.created = call.resume.created if call.resume else 0
-        self.created = self.created or int(datetime.now(UTC).timestamp())
+        self.created = _created(call)
         self.resumable: bool | None = None
         self.continuation = Continuation(call.resume) if call.resume else None
         self.apart = Apart(call.resume.events) if call.resume else None
@@ -92,13 +91,11 @@ class CallTap:
         self._groups: list[TokenGroup] = []
         self._prompt_tokens: dict[int, int] = {}
         self._cached: dict[int, int] = {}
-        self._completion_tokens = 0
-        self._taken_tokens = 0
+        self._completion_tokens = self._taken_tokens = 0
         self._reasons: dict[int, str] = {}
         self._choices = 0
         self.requests = 0
-        self._pooled = 0
-        self._numbers = 0
+        self._pooled = self._numbers = 0
         self._constrained = False
         self._metrics: Any = None
         self._room: Room | None = None
@@ -302,6 +299,11 @@ class CallTap:
         start: float = getattr(self._metrics, earlier)
         end: float = getattr(self._metrics, later)
         return max(0, round((end - start) * 1e6)) if start > 0 and end > 0 else 0
+
+
+def _created(call: Call) -> int:
+    told = call.resume.created if call.resume else 0
+    return told or int(datetime.now(UTC).timestamp())
 
 
 def _nothing() -> None:

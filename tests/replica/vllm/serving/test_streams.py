@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.replica.values import Call, Resume, TokenGroup
-from penstock.replica.vllm.resume import streams
 from penstock.replica.vllm.resume.continuation import BadResume, Bounds
+from penstock.replica.vllm.serving import streams
 from penstock.replica.vllm.serving.asgi import Exchange
 from penstock.replica.vllm.serving.tap import CURRENT, CallTap
 from tests.replica.vllm.resume.cutting import Stream, streamed

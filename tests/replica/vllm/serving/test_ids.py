@@ -42,7 +42,7 @@ def _next(request_id: str, count: int = 2, begun: int = 0) -> list[str]:
     """Names that vLLM gives to parts of a call's answer."""
     from vllm.utils import random_uuid
 
-    from penstock.replica.vllm.resume import ids
+    from penstock.replica.vllm.serving import ids
 
     ids.install()
     tap = CallTap(Call(request_id, "/v1/responses", b"", "m"))
@@ -111,7 +111,7 @@ def _drawing() -> Iterator[tuple[str, int]]:
 
 
 def test_vllm_draws_names_and_looks_at_its_clock_where_it_did() -> None:
-    """If not: look at the new places, and at what `resume/ids.py` makes of them."""
+    """If not: look at the new places, and at what `serving/ids.py` makes of them."""
     pytest.importorskip("vllm")
     found = dict(_drawing())
     assert found == _KNOWN
