@@ -94,7 +94,6 @@ async def test_a_streams_events_are_counted_and_share_one_id_and_model(engine: V
     assert answer.head == Head(
         200,
         "text/event-stream",
-        created=answer.head.created,
         prompt_tokens=answer.finished.prompt_tokens,
         cached_tokens=answer.finished.cached_tokens,
         queue_wait_us=answer.finished.queue_us,
