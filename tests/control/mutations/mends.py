@@ -73,6 +73,12 @@ MENDS = (
         "return view",
     ),
     _mend(
+        "the moment at which streams are handed over is never put off",
+        "state/rollout/handing_over.py",
+        "return min(known, due) if known else due",
+        "return now + drain",
+    ),
+    _mend(
         "a head that reaches nobody replaces nothing",
         "state/rollout/replacing.py",
         "(Evidence.DOUBTED, Evidence.GONE) and _head_reaches_others(view)",

@@ -113,7 +113,8 @@ def prepare_engine(*, log_config: Path, faults: Path) -> None:
 
 
 def as_it_is() -> dict[str, str]:
-    """All of it, for an engine's process that was forked before it was complete."""
+    """All of it: for an engine's process that was forked before it was complete, and for what tells
+    engines apart."""
     return dict(os.environ)
 
 

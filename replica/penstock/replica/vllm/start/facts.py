@@ -8,13 +8,13 @@ whole takes minutes.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.replica.values import EngineFacts
+from penstock.replica.vllm.start import environment
 from penstock.replica.vllm.start.checks import ModelPlace, weight_files
 from penstock.replica.vllm.start.config_hash import (
     LIBRARIES,
@@ -69,7 +69,7 @@ def of_engine(
         "dtype": model.dtype,
         "max_model_len": model.max_model_len,
         "engine_args": of_answers(engine_args),
-        "environment": of_environment(os.environ),
+        "environment": of_environment(environment.as_it_is()),
         "chat_template": held_by(launched.args.chat_template or ""),
     }
     device = of_device(current_platform.get_device_name(), _cpuinfo(launched))
