@@ -10,7 +10,7 @@ from penstock.control.state.fleet.replica import ReplicaId, ReplicaState
 from penstock.control.state.fleet.serving import serving
 from penstock.control.state.rollout.deployment import Deployment, DeploymentName
 from penstock.control.state.rollout.reconcile import MOST_SLEEPERS
-from tests.fakes.control_values import spec
+from tests.fakes.control_values import SECOND, spec
 from tests.fakes.simulated_cluster import SimulatedCluster
 from tests.fakes.simulated_head import DEADLINES
 from tests.fakes.simulated_machines import FLAKY, SimulatedGateway
@@ -47,6 +47,7 @@ class Laws:
         self._weights_are_those_of_the_deployment()
         self._who_was_served_is_served_on()
         self._nobody_is_told_of_one_that_sleeps()
+        self._who_drains_hands_over()
 
     def _what_nobody_wants_may_go(self) -> None:
         """However soon more is wanted again: the head may have let them go in between."""
@@ -107,15 +108,25 @@ class Laws:
 
     def _each_decision_is_sound(self, old: ClusterView, new: ClusterView) -> None:
         self._no_decision_costs_capacity(old, new)
-        self._who_drains_hands_over_at_one_moment(old, new)
+        self._no_hand_over_is_put_off(old, new)
 
-    def _who_drains_hands_over_at_one_moment(self, old: ClusterView, new: ClusterView) -> None:
-        """It is fixed when it drains, and put off never."""
+    def _who_drains_hands_over(self) -> None:
+        """The moment is fixed as soon as the head looks at its replicas again."""
+        view, soon = self._cluster.view, 2 * SECOND
+        if not self._cluster.head_is_up or view.held or not self._is_calm():
+            return
+        for replica in view.replicas.values():
+            if replica.state is ReplicaState.DRAINING and self._cluster.now - replica.since > soon:
+                assert replica.hand_over_at or not view.owner(replica), (
+                    f"{replica.id} has no moment"
+                )
+
+    def _no_hand_over_is_put_off(self, old: ClusterView, new: ClusterView) -> None:
         for replica in new.replicas.values():
             before = old.replicas.get(replica.id)
-            if replica.state is ReplicaState.DRAINING and new.owner(replica):
-                assert replica.hand_over_at, f"{replica.id} drains, and never hands over"
-                if before and before.state is ReplicaState.DRAINING and before.hand_over_at:
+            if before and before.state is replica.state is ReplicaState.DRAINING:
+                if before.hand_over_at:
+                    assert replica.hand_over_at
                     assert replica.hand_over_at <= before.hand_over_at
 
     def _no_decision_costs_capacity(self, old: ClusterView, new: ClusterView) -> None:
