@@ -12,26 +12,27 @@ char* put_number(uint64_t number, char* to) {
       google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(number, at));
 }
 
-char* put_bytes(std::string_view bytes, char* to) {
-  return to + bytes.copy(to, bytes.size());
-}
-
 char* put_text(std::string_view text, char* to) {
-  return put_bytes(text, put_number(text.size(), to));
+  to = put_number(text.size(), to);
+  return to + text.copy(to, text.size());
 }
 
 }  // namespace
 
 char* record_any(const TokenGroupsView& groups, char* to) {
   groups.each([&to](const TokenGroup& group) {
-    const bool says_more =
-        group.choice != 0 || !group.finish_reason.empty() || !group.stop_reason.empty();
-    to = put_number(uint64_t{group.ids.size()} << 1U | (says_more ? 1U : 0U), to);
-    to = put_bytes(group.ids, to);
-    if (!says_more) return;
-    to = put_number(group.choice, to);
-    to = put_text(group.finish_reason, to);
-    to = put_text(group.stop_reason, to);
+    const uint64_t more = (group.choice != 0 ? kHasChoice : 0) |
+                          (!group.finish_reason.empty() ? kHasFinish : 0) |
+                          (!group.stop_reason.empty() ? kHasStop : 0);
+    if (more == 0 && group.ids.size() <= kFewIds) {
+      to = put_text(group.ids, to);
+      return;
+    }
+    to = put_number(kOther | more | (!group.ids.empty() ? kHasIds : 0), to);
+    if (!group.ids.empty()) to = put_text(group.ids, to);
+    if ((more & kHasChoice) != 0) to = put_number(group.choice, to);
+    if ((more & kHasFinish) != 0) to = put_text(group.finish_reason, to);
+    if ((more & kHasStop) != 0) to = put_text(group.stop_reason, to);
   });
   return to;
 }

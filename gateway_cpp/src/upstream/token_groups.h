@@ -58,7 +58,7 @@ inline constexpr size_t kFewIds = 63;     // bytes of them
 
 // The bytes that such a field takes at the beginning of `bytes`, which has its tag; 0: it is
 // another.
-inline size_t size_of_few_ids(std::string_view bytes) {
+[[gnu::always_inline]] inline size_t size_of_few_ids(std::string_view bytes) {
   if (bytes.size() < kFewFraming || bytes[2] != bytes_field(v1::TokenGroup::kTokenIdsFieldNumber)) {
     return 0;
   }
