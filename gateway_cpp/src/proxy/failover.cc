@@ -53,9 +53,10 @@ unsigned Failover::crashes() const {
 }
 
 void Failover::goes_on() {
-  const auto refused = std::ranges::subrange(tried_.begin() + broken_, tried_.end() - 1);
-  elsewhere_ += static_cast<unsigned>(refused.size());
-  tried_.erase(refused.begin(), refused.end());
+  const auto refused = tried_.begin() + broken_;
+  const auto last = tried_.end() - 1;
+  elsewhere_ += static_cast<unsigned>(last - refused);
+  tried_.erase(refused, last);
   ++broken_;
 }
 

@@ -47,12 +47,12 @@ bool read_head(std::string_view bytes, Head& head) {
 bool read_groups(WireFields& fields, TokenGroupsView& groups) {
   std::string_view& read = groups.bytes;
   const char* const from = fields.rest().data() - 1;  // the tag
-  if (read.empty()) read = {from, 0};
-  if (read.data() + read.size() != from) return false;
+  const char* const begin = read.empty() ? from : read.data();
+  if (begin + read.size() != from) return false;
   TokenGroup group;
   std::string_view bytes;
   if (!fields.bytes(bytes) || !read_group(bytes, group)) return false;
-  read = {read.data(), static_cast<size_t>(fields.rest().data() - read.data())};
+  read = {begin, static_cast<size_t>(fields.rest().data() - begin)};
   return is_ascii(group.finish_reason) && is_ascii(group.stop_reason);
 }
 
