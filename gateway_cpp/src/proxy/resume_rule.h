@@ -25,12 +25,13 @@ struct BrokenAnswer {
   bool resumable = false;    // another replica could go on with it, or its client has nothing of it
   uint64_t tokens = 0;       // that its client has
   unsigned crashes = 0;      // of engines, with the request aboard: this one included
-  unsigned resumes = 0;      // that the request has had
+  unsigned resumes = 0;      // that the request has had, after breaks
   bool was_suspect = false;  // it ran apart from others that engines may die of
   bool quarantined = false;  // by now
 };
 
-// A request is resumed no more often, whatever broke its answer.
+// A request is resumed no more often, whatever broke its answer. Where a replica leaves as it
+// should it always moves: each leaves once.
 inline constexpr unsigned kMostResumes = 2;
 // An answer that ran so long is not what an engine dies of at once.
 inline constexpr uint64_t kOldEnough = 32;  // tokens

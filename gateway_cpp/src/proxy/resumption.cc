@@ -65,7 +65,7 @@ GoesOn RequestFlow::would_go_on(Exchange& x, base::ResumeReason reason) {
        .resumable = has_body && (anew || (x.delivered && x.record().events > 0 && config != 0)),
        .tokens = x.attempts.call().seen().completion_tokens,
        .crashes = x.attempts.failover().crashes(),
-       .resumes = before ? before->count : 0,
+       .resumes = before ? before->count - before->moved : 0,
        .was_suspect = x.danger.suspect,
        .quarantined = is_quarantined(x) && !is_to_be_judged(x, reason)});
 }
@@ -149,6 +149,7 @@ void RequestFlow::leave_broken(Exchange& x) {
   if (!broken.from.empty()) broken.from += ", ";
   broken.from += x.attempts.now().target().id;
   ++broken.count;
+  if (broken.reason == base::ResumeReason::kHandOver) ++broken.moved;
   x.attempts.close(broken.cause);
   x.attempts.goes_on();
   if (x.at.has() == Has::kTurn) x.at.leave_unused();  // it was to be handed over

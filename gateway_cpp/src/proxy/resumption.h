@@ -14,7 +14,8 @@ namespace penstock::proxy {
 
 struct Resumption {
   unsigned count = 0;       // how often it was to go on
-  unsigned resumed = 0;     // and did
+  unsigned moved = 0;       // of these, how often only since its replica leaves
+  unsigned resumed = 0;     // how often it did go on
   unsigned attempts = 0;    // calls for that
   std::string from;         // the replicas where it was until then, in their order: "r1, r2"
   bool was_broken = false;  // and not only handed over

@@ -7,13 +7,15 @@ import asyncio
 import json
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
+from itertools import pairwise
 from types import TracebackType
 
 from penstock.control.outside.clock import SystemClock
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment, route
-from tests.fakes.fake_replica import FakeCall, Script, delta
+from tests.fakes.fake_replica import FakeCall, FakeReplica, Script, delta
 from tests.fakes.resumable import Answer, Step, answer, breaking, equal_load, failing, saying
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -83,6 +85,11 @@ async def fleet(
     return all_of_them
 
 
+def has_spoken(replica: FakeReplica) -> bool:
+    """Whether a client has something of an answer from there."""
+    return any(call.sent_bytes > 0 for call in replica.calls)
+
+
 class Streams:
     """Clients of streams that begin at the first replica."""
 
@@ -129,6 +136,20 @@ async def test_a_stream_that_is_handed_over_goes_on_where_it_was(start: Start) -
     await until(there.first.calls[0].cancelled.is_set, "the first is told to stop")
     assert [call.request.resume.events for call in there.others[0].calls] == [4]
     assert await there.system.metric("penstock_gateway_resumes_total", outcome="resumed") == 1
+
+
+async def test_it_moves_as_often_as_replicas_leave(start: Start) -> None:
+    said = answer(8)
+    there = await fleet(start, *(breaking(said, at, waits) for at in (2, 4, 6, 8)), saying(said))
+    left: list[routes.ReplicaRoute] = []
+    async with Streams(there.system) as (task,):
+        for replica, other in pairwise(there.system.replicas):
+            await until(partial(has_spoken, replica), "it goes on there")
+            left.append(route(replica, state=DRAINING))
+            left[-1].hand_over_at_ms = int(CLOCK.now().timestamp() * 1000)
+            await there.publish(*left, route(other))
+        assert is_whole(await task, said)
+    assert await there.system.metric("penstock_gateway_resumes_total", outcome="resumed") == 4
 
 
 async def test_its_time_is_the_clocks(start: Start) -> None:
