@@ -36,6 +36,7 @@ BUILD = (
     Package(("protobuf-compiler",), "compiles the messages"),
     Package(("protobuf-compiler-grpc",), "compiles the services"),
     Package(("libsimdjson-dev",), "reads request bodies"),
+    Package(("libcurl4-openssl-dev",), "sends traces to a collector"),
     Package(("zlib1g-dev",), "unpacks request bodies that come in gzip"),
     Package(("libjemalloc-dev",), "memory of the gateway's threads"),
 )

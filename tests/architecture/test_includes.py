@@ -24,12 +24,13 @@ GATEWAY_LAW: dict[str, set[str]] = {
     "control_plane": {"base", "openai", "routing", "admission", "dispatch"},
     "proxy": {
         *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),
-        *("upstream", "control_plane"),
+        *("upstream", "control_plane", "observe"),
     },
+    "observe": {"base"},
     "tls": {"base"},
     "http": {
         *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),
-        *("upstream", "control_plane", "proxy", "tls"),
+        *("upstream", "control_plane", "observe", "proxy", "tls"),
     },
 }
 # foreign header -> folders of gateway_cpp/src that may include it
@@ -37,10 +38,11 @@ FOREIGN = {
     r"boost/beast": {"http"},
     r"boost/asio": {"http", "proxy", "upstream", "control_plane", "runtime", "."},
     r"grpcpp/|grpc/|\.grpc\.pb\.h": {"upstream", "control_plane"},
-    r"(?<!grpc)\.pb\.h": {"upstream", "control_plane", "proxy", "http"},
+    r"(?<!grpc)\.pb\.h": {"upstream", "control_plane", "observe", "proxy", "http"},
     r"nghttp2": {"upstream"},
     r"simdjson": {"openai", "control_plane"},
-    r"^zlib\.h": {"http"},
+    r"^zlib\.h": {"http", "observe"},
+    r"^curl/": {"observe"},
     r"openssl/(?!sha|evp|crypto\.h)": {"tls"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
