@@ -7,6 +7,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <iostream>
@@ -29,6 +30,7 @@
 #include "http/programs.h"
 #include "http/status_thread.h"
 #include "http/tls_keeping.h"
+#include "observe/tracer.h"
 #include "tls/credentials.h"
 #include "upstream/callers_token.h"
 
@@ -103,6 +105,7 @@ class Gateway {
   const base::SystemClock clock_;
   base::Log log_;
   base::Metrics metrics_;
+  observe::Tracer tracer_;
   routing::RouteTable routes_;
   dispatch::Dispatchers dispatchers_;
   admission::TenantTable tenants_;
@@ -143,6 +146,9 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
     : config_(config),
       address_(address),
       log_(clock_, config_.log_level),
+      tracer_({.sample = config_.trace_sample, .slow = config_.trace_slow},
+              observe::make_sender([](const char* name) { return std::getenv(name); }, config_.id,
+                                   config_.node, log_)),
       dispatchers_(clock_, {.node = config_.node, .zone = config_.zone}, std::random_device{}()),
       tenants_(without_keys(config_) == WithoutKeys::kRefused),
       programs_(config_.programs_dir, log_),
@@ -190,7 +196,8 @@ http::PortParts Gateway::parts() {
                                   .shadow_sink = shadows_.client,
                                   .canaries = canaries_,
                                   .program_book = programs_.book,
-                                  .program_directory = programs_.directory};
+                                  .program_directory = programs_.directory,
+                                  .tracer = tracer_};
   return {parts,
           doors_,
           status_doors_,
@@ -250,6 +257,7 @@ void Gateway::forget_metrics() {
 }
 
 void Gateway::start() {
+  tracer_.start();
   shadows_.client.start();
   subscription_.start();
   for (auto& thread : threads_) thread.start();
@@ -335,6 +343,7 @@ void Gateway::stop() {
   reports_.stop();
   subscription_.stop();
   shadows_.client.stop();
+  tracer_.stop();
 }
 
 void Gateway::fill_report(v1::GatewayReport& report) {

@@ -167,6 +167,15 @@ std::string add_cors_origin(GatewayConfig& config, std::string_view value) {
   return {};
 }
 
+std::string set_trace_sample(GatewayConfig& config, std::string_view value) {
+  double share = -1;
+  const char* const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, share);
+  if (error != std::errc() || stop != end || !(share >= 0 && share <= 1)) return "from 0 to 1";
+  config.trace_sample = share;
+  return {};
+}
+
 std::string set_log_level(GatewayConfig& config, std::string_view value) {
   const auto level = parse_level(value);
   if (!level) return "debug, info, warning or error";
@@ -271,6 +280,13 @@ std::span<const Flag> flags() {
       {"drain-ms", "MS", "what running streams get after SIGTERM", duration(&C::drain, 0)},
       {"handover-ms", "MS", "how long it listens on after SIGTERM for a second one",
        duration(&C::handover, 0)},
+      {"trace-sample",
+       "SHARE",
+       "of the requests that bring no trace, those that become one, 0 to 1; needs a collector, which "
+       "OTEL_EXPORTER_OTLP_ENDPOINT names",
+       {set_trace_sample, "0"}},
+      {"trace-slow-ms", "MS", "likewise, all that take so long; 0: none; failed ones always",
+       duration(&C::trace_slow, 0)},
       {"cors-origin",
        "ORIGIN",
        "web pages of that origin may call; repeatable; '*': any page's",

@@ -57,6 +57,12 @@ struct ProgramFacts {
   std::uint64_t moved_bytes = 0;
 };
 
+// What became of requests that were to be traces, since the start.
+struct TraceFacts {
+  std::uint64_t sent = 0;
+  std::vector<std::pair<std::string_view, std::uint64_t>> dropped = {};  // by reason
+};
+
 struct GatewayFacts {
   std::uint64_t snapshot_version = 0;
   bool control_connected = false;
@@ -70,6 +76,7 @@ struct GatewayFacts {
   std::vector<ShadowFacts> shadows = {};
   std::vector<CanaryFacts> canaries = {};
   std::vector<ProgramFacts> programs = {};
+  TraceFacts traces = {};
 };
 
 }  // namespace penstock::base

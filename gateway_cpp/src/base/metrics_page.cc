@@ -334,6 +334,14 @@ void add_tenants(Exposition& page, const std::vector<TenantFacts>& tenants) {
   }
 }
 
+void add_traces(Exposition& page, const TraceFacts& traces) {
+  add_single(page, "traces_sent_total", "counter", "Requests whose spans a collector has taken.",
+             traces.sent);
+  page.family("traces_dropped_total", "counter",
+              "Requests whose spans no collector has, by reason: too many waited, or it took none.");
+  for (const auto& [reason, count] : traces.dropped) page.sample(label("reason", reason), count);
+}
+
 void add_facts(Exposition& page, const GatewayFacts& facts) {
   page.family("held_bytes", "gauge", "Bytes held, by what they are of.");
   page.sample(label("of", "requests"), facts.request_bytes_held);
@@ -370,6 +378,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_shadows(page, facts.shadows);
   add_canaries(page, facts.canaries);
   add_programs(page, facts.programs);
+  add_traces(page, facts.traces);
   add_facts(page, facts);
   return page.take();
 }

@@ -317,6 +317,12 @@ std::vector<base::ProgramFacts> StatusPages::program_facts() const {
   return facts;
 }
 
+base::TraceFacts StatusPages::trace_facts() const {
+  const observe::TraceCounts counts = parts_.tracer.counts();
+  return {.sent = counts.sent,
+          .dropped = {{"queue_full", counts.queue_full}, {"collector", counts.collector}}};
+}
+
 PageText StatusPages::metrics() const {
   base::GatewayFacts facts;
   const auto routes = routes_.read();
@@ -330,6 +336,7 @@ PageText StatusPages::metrics() const {
   facts.shadows = shadow_facts();
   facts.canaries = canary_facts();
   facts.programs = program_facts();
+  facts.traces = trace_facts();
   facts.deployments.reserve(routes->deployments().size());
   for (const auto& [name, route] : routes->deployments()) {
     facts.deployments.push_back(facts_of(*route));

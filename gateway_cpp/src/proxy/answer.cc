@@ -128,8 +128,9 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
 
 void RequestFlow::introduce(AnswerHead& head, std::string_view traceparent,
                             base::SteadyTime received) {
-  const std::string trace = traces_.accept(traceparent);
-  add_beginning(head, parts_.clock.steady_now() - received, base::trace_id_of(trace));
+  const base::TraceContext trace = traces_.accept(traceparent);
+  const base::TraceParent parent(trace, trace.span);
+  add_beginning(head, parts_.clock.steady_now() - received, parent.trace_id());
 }
 
 void RequestFlow::begin_stream(Exchange& x, std::string_view content_type) {

@@ -13,6 +13,7 @@
 
 #include "admission/ladder.h"
 #include "admission/suspects.h"
+#include "base/trace_context.h"
 #include "dispatch/dispatcher.h"
 #include "openai/request.h"
 #include "proxy/account.h"
@@ -100,9 +101,11 @@ struct EndRoute {
 // counts it, comes last, with what it still looks at.
 struct Exchange {
   // What it is made of lives longer than this.
-  Exchange(const ThreadParts& its, Ask& asked, std::string_view trace_id, Reply& to)
+  Exchange(const ThreadParts& its, Ask& asked, const base::TraceContext& in, Reply& to)
       : parts(its),
         ask(asked),
+        trace(in),
+        trace_parent(trace, trace.span),
         settlement(parts.clock, parts.log, parts.metrics, parts.state, ask.received),
         at(std::make_shared<Account>(parts.clock, parts.usage, ask.caller)),
         queue_deadline(parts.timers, to.signal()),
@@ -112,7 +115,7 @@ struct Exchange {
         delivery(ask.endpoint->dialect) {
     record().request_id = ask.request_id;
     record().client_request_id = ask.client_request_id;
-    record().trace_id = trace_id;
+    record().trace_id = trace_parent.trace_id();
     record().path = ask.endpoint->path;
     record().tenant = ask.caller.tenant->id;
     record().key_id = ask.caller.key_id;
@@ -172,6 +175,11 @@ struct Exchange {
     return ask.wants_metadata && ask.endpoint->dialect == openai::Dialect::kOpenAi;
   }
 
+  // What is called for it is told of its trace: the parent is its own span. Without a collector
+  // nobody would ever see that one, so they are told what its client said.
+  std::string_view traceparent() const {
+    return parts.tracer.rule().collects ? trace_parent.text() : std::string_view(ask.traceparent);
+  }
   const admission::Caller& caller() const { return at.account->caller(); }
   // What it asked for, wherever it is, as long as it has taken no rung.
   const routing::Route& named() const { return asked ? *asked : at.route; }
@@ -237,7 +245,9 @@ struct Exchange {
   void note_tokens(const upstream::Usage& seen);
 
   const ThreadParts& parts;
-  Ask& ask;                            // of which the settlement has views, as it has of the next
+  Ask& ask;  // of which the settlement has views, as it has of the next three
+  const base::TraceContext trace;
+  const base::TraceParent trace_parent;  // of its own span
   std::unique_ptr<CanarySeat> canary;  // null: it is of none
   Settlement settlement;
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none

@@ -15,6 +15,7 @@
 #include "control_plane/program_directory.h"
 #include "control_plane/shadow_sink.h"
 #include "dispatch/dispatchers.h"
+#include "observe/tracer.h"
 #include "openai/request.h"
 #include "routing/route_table.h"
 #include "runtime/awaitable.h"
@@ -50,6 +51,7 @@ struct GatewayParts {
   admission::CanaryBook& canaries;
   admission::ProgramBook& program_book;
   const control_plane::ProgramDirectory& program_directory;
+  const observe::Tracer& tracer;
 };
 
 // Built by its I/O thread, and used by that one only.

@@ -34,10 +34,7 @@ void arm_unless_none(runtime::TimerWheel::Timer& timer, milliseconds after) {
 // The phases in their order, in the request's own coroutine: one more about them would cost every
 // request a frame.
 Awaitable<void> RequestFlow::run(Ask& ask, Reply& reply) {
-  // A trace of our own is for logs and the client: what is sampled, the engine's operator says.
-  const std::string trace = traces_.accept(ask.traceparent);
-  if (trace != ask.traceparent) ask.traceparent.clear();
-  Exchange x(parts_, ask, base::trace_id_of(trace), reply);
+  Exchange x(parts_, ask, trace_of(ask), reply);
   if (!x.key.id.empty()) keyed_.add(x.key, *parts_.routes.read());
   base::MaybeError no;
   try {
@@ -68,6 +65,14 @@ Awaitable<void> RequestFlow::run(Ask& ask, Reply& reply) {
     no = broken_by(x, error);
   }
   co_await fail(x, *no);
+}
+
+// Without a collector a trace of our own is for logs and the client alone.
+base::TraceContext RequestFlow::trace_of(Ask& ask) {
+  base::TraceContext trace = traces_.accept(ask.traceparent);
+  if (trace.parent == 0) ask.traceparent.clear();
+  trace.sampled = observe::is_sampled(parts_.tracer.rule(), trace);
+  return trace;
 }
 
 base::MaybeError RequestFlow::broken_by(const Exchange& x, const std::exception& error) {
@@ -151,6 +156,8 @@ void RequestFlow::send(Exchange& x) {
   x.record().replica = target.id;
   x.record().attempts = x.attempts.failover().attempts();
   auto request = call_request(x);
+  const base::TraceParent parent(x.trace, x.trace.span_of_attempt(x.record().attempts));
+  if (parts_.tracer.rule().collects) request.traceparent = parent.text();
   if (x.program && !rest) request.kv = x.program->take_kv(target.id);
   const upstream::Resume resume = rest && !rest->anew ? resume_of(x) : upstream::Resume();
   if (rest && !rest->anew) request.resume = &resume;
@@ -199,7 +206,7 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
   const routing::Limits& limits = deployment.limits;
   upstream::CallRequest request{
       .request_id = x.ask.request_id,
-      .traceparent = x.ask.traceparent,
+      .traceparent = x.traceparent(),
       .method = "POST",
       .path = x.ask.endpoint->path,
       .body = x.ask.body,  // empty where it is large

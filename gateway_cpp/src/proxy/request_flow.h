@@ -69,6 +69,7 @@ class RequestFlow {
   static void note_waited(Exchange& x, base::SteadyTime now);
   uint32_t adapter_wait_ms(const Exchange& x);
   upstream::CallRequest call_request(const Exchange& x);
+  base::TraceContext trace_of(Ask& ask);
   static upstream::Held held_for(Exchange& x);
   static upstream::Resume resume_of(const Exchange& x);
 
@@ -251,7 +252,7 @@ class RequestFlow {
 
   const ThreadParts parts_;
   ShadowCopies& shadows_;
-  base::TraceParents traces_;
+  base::TraceContexts traces_;
   Openings openings_;
   KeyedRequests keyed_;
   RunningStreams running_;

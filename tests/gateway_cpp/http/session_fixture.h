@@ -121,6 +121,7 @@ class SessionTest : public testing::Test {
 
   test::LogCapture log_;
   base::GatewayConfig config_ = config();
+  observe::Tracer tracer_{{}, nullptr};
   base::Metrics metrics_;
   base::MetricsShard& shard_ = metrics_.add_shard();
   runtime::GatewayState state_;
@@ -147,7 +148,8 @@ class SessionTest : public testing::Test {
        state_,        suspects_,  routes_.table(), routes_.dispatchers(),
        tenants_,      usage_,     bodies_,         answers_,
        resume_bytes_, aside_,     kept_.book,      kept_.kept,
-       kept_.client,  canaries_,  programs_.book,  programs_.directory},
+       kept_.client,  canaries_,  programs_.book,  programs_.directory,
+       tracer_},
       shard_,
       timers_,
       parser_,

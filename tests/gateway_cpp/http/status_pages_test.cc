@@ -32,6 +32,7 @@ class StatusPagesTest : public testing::Test {
 
   const admission::Tenant everything_;
   test::FixedClock clock_;
+  observe::Tracer tracer_{{}, nullptr};
   base::Metrics metrics_;
   runtime::GatewayState state_;
   test::LogCapture log_;
@@ -55,7 +56,8 @@ class StatusPagesTest : public testing::Test {
       state_,          suspects_,  routes_.table(), routes_.dispatchers(),
       tenants_,        usage_,     bodies_,         bodies_,
       bodies_,         aside_,     shadows_.book,   shadows_.kept,
-      shadows_.client, canaries_,  programs_.book,  programs_.directory};
+      shadows_.client, canaries_,  programs_.book,  programs_.directory,
+      tracer_};
   StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(), [this] { return subscription_; },
                      [this](const auto& replicas) {
                        asked_ = replicas;

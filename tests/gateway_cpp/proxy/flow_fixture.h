@@ -140,6 +140,7 @@ class RequestFlowTest : public testing::Test {
   test::LogCapture log_;
   std::string log_text_;
   base::GatewayConfig config_;
+  observe::Tracer tracer_{{}, nullptr};
   base::Metrics metrics_;
   base::MetricsShard& shard_ = metrics_.add_shard();
   runtime::GatewayState state_;
@@ -175,7 +176,8 @@ class RequestFlowTest : public testing::Test {
                             state_,        suspects_,  routes_.table(), routes_.dispatchers(),
                             tenants_,      usage_,     bodies_,         answers_,
                             resume_bytes_, aside_,     shadow_book_,    shadow_bytes_,
-                            pairs_,        canaries_,  program_book_,   program_directory_},
+                            pairs_,        canaries_,  program_book_,   program_directory_,
+                            tracer_},
                            shard_,
                            timers_,
                            parser_,
