@@ -9,7 +9,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstWait{1'000};
 constexpr milliseconds kLongestWait{30'000};
 
 }  // namespace
@@ -34,12 +33,12 @@ std::uint64_t rejected_spans(const PostAnswer& answer) {
       std::max<std::int64_t>(told.partial_success().rejected_spans(), 0));
 }
 
-milliseconds wait_after(unsigned tries, const PostAnswer& answer, std::uint32_t random) {
+milliseconds wait_after(unsigned tries, const PostAnswer& answer, WaitRule rule) {
   if (answer.retry_after.count() > 0) return std::min(answer.retry_after, kLongestWait);
   constexpr unsigned kMostDoublings = 5;
   const milliseconds wait =
-      std::min(kFirstWait * (1U << std::min(tries - 1, kMostDoublings)), kLongestWait);
-  return wait * (800 + random % 401) / 1000;
+      std::min(rule.first * (1U << std::min(tries - 1, kMostDoublings)), kLongestWait);
+  return wait * (800 + rule.random % 401) / 1000;
 }
 
 }  // namespace penstock::observe

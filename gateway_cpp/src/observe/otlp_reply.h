@@ -19,9 +19,13 @@ PostVerdict verdict_of(const PostAnswer& answer);
 // Of a batch that was taken: spans that were thrown away nevertheless.
 std::uint64_t rejected_spans(const PostAnswer& answer);
 
-// How long to wait before the next of some tries: as the collector asks, else ever longer, a fifth
-// more or less by `random`.
-std::chrono::milliseconds wait_after(unsigned tries, const PostAnswer& answer,
-                                     std::uint32_t random);
+struct WaitRule {
+  std::chrono::milliseconds first;
+  std::uint32_t random;  // another one each time
+};
+
+// How long to wait after so many tries: as the collector asks, else twice as long each time, a
+// fifth more or less by chance.
+std::chrono::milliseconds wait_after(unsigned tries, const PostAnswer& answer, WaitRule rule);
 
 }  // namespace penstock::observe

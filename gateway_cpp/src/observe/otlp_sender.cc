@@ -105,7 +105,8 @@ void OtlpSender::send(const Batch& batch) {
     const PostVerdict verdict = verdict_of(answer);
     if (verdict == PostVerdict::kTaken) return note_taken(batch.size(), answer);
     if (verdict == PostVerdict::kRefused || tries == limits_.tries) break;
-    if (!pause(wait_after(tries, answer, static_cast<std::uint32_t>(random_())))) break;
+    const auto random = static_cast<std::uint32_t>(random_());
+    if (!pause(wait_after(tries, answer, {limits_.first_wait, random}))) break;
   }
   note_lost(batch.size(), answer);
 }

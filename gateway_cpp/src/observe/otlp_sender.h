@@ -29,7 +29,8 @@ struct OtlpLimits {
   std::size_t bytes = 4U << 20U;      // of their records
   std::size_t batch = 256;            // requests
   unsigned tries = 5;                 // of one batch
-  std::chrono::milliseconds gather{1'000};  // for others to go along
+  std::chrono::milliseconds gather{1'000};      // for others to go along
+  std::chrono::milliseconds first_wait{1'000};  // before the second try; ever longer from then on
   std::chrono::milliseconds last{2'000};    // at the end, for all that waits
 };
 

@@ -31,16 +31,18 @@ TEST(OtlpReply, TellsOfSpansThatWereThrownAway) {
 }
 
 TEST(OtlpReply, IsWaitedForAsTheCollectorAsksWithinBounds) {
-  EXPECT_EQ(wait_after(1, {.retry_after = milliseconds(7'000)}, 9), milliseconds(7'000));
-  EXPECT_EQ(wait_after(1, {.retry_after = std::chrono::hours(1)}, 9), milliseconds(30'000));
+  const WaitRule rule{milliseconds(1'000), 9};
+  EXPECT_EQ(wait_after(1, {.retry_after = milliseconds(7'000)}, rule), milliseconds(7'000));
+  EXPECT_EQ(wait_after(1, {.retry_after = std::chrono::hours(1)}, rule), milliseconds(30'000));
 }
 
 TEST(OtlpReply, IsWaitedForEverLongerSomeMoreAndSomeLess) {
-  EXPECT_EQ(wait_after(1, {}, 200), milliseconds(1'000));
-  EXPECT_EQ(wait_after(3, {}, 200), milliseconds(4'000));
-  EXPECT_EQ(wait_after(99, {}, 200), milliseconds(30'000));
-  EXPECT_EQ(wait_after(1, {}, 0), milliseconds(800));
-  EXPECT_EQ(wait_after(1, {}, 400), milliseconds(1'200));
+  const milliseconds first(1'000);
+  EXPECT_EQ(wait_after(1, {}, {first, 200}), milliseconds(1'000));
+  EXPECT_EQ(wait_after(3, {}, {first, 200}), milliseconds(4'000));
+  EXPECT_EQ(wait_after(99, {}, {first, 200}), milliseconds(30'000));
+  EXPECT_EQ(wait_after(1, {}, {first, 0}), milliseconds(800));
+  EXPECT_EQ(wait_after(1, {}, {first, 400}), milliseconds(1'200));
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ class PostToPlayed final : public HttpPost {
 
 class OtlpSenderTest : public testing::Test {
  protected:
-  static constexpr OtlpLimits kQuick{.waiting = 4, .batch = 2, .tries = 2, .gather = milliseconds(1)};
+  static constexpr OtlpLimits kQuick{
+      .waiting = 4, .batch = 1, .tries = 2, .first_wait = milliseconds(1)};
 
   OtlpSender& start(std::vector<PostAnswer> answers, OtlpLimits limits = kQuick) {
     played_.emplace(std::move(answers));
@@ -123,7 +124,7 @@ TEST_F(OtlpSenderTest, DropsAndCountsWhatComesWhileTooMuchWaits) {
 }
 
 TEST_F(OtlpSenderTest, BoundsTheBytesThatWait) {
-  OtlpSender& sender = start({{.status = 200}}, {.bytes = 1, .gather = milliseconds(1)});
+  OtlpSender& sender = start({{.status = 200}}, {.bytes = 1});
   offer(1);
   EXPECT_EQ(sender.counts().queue_full, 1U);
 }
@@ -141,11 +142,11 @@ TEST_F(OtlpSenderTest, GivesABatchUpThatIsRefusedOrTriedOftenEnoughAndTellsItOnc
   OtlpSender& sender = start({{.status = 400}, {.error = "no route to host"}});
   offer(1);
   ASSERT_TRUE(played_->gets(1));
-  offer(2);
+  offer(1);
   ASSERT_TRUE(played_->gets(3));
   sender.stop();
   EXPECT_EQ(played_->bodies().size(), 3U);
-  EXPECT_EQ(sender.counts().collector, 3U);
+  EXPECT_EQ(sender.counts().collector, 2U);
   EXPECT_EQ(sender.counts().sent, 0U);
   const std::string told = log_.text();
   EXPECT_NE(told.find("traces are not taken"), std::string::npos) << told;
@@ -191,8 +192,7 @@ TEST_F(OtlpSenderTest, SendsAtItsEndWhatWaitsAndTriesNothingTwice) {
 }
 
 TEST_F(OtlpSenderTest, EndsInTimeThoughTheCollectorAnswersNothing) {
-  OtlpSender& sender = start({{.error = "aborted"}}, {.batch = 1, .gather = milliseconds(1),
-                                                      .last = milliseconds(0)});
+  OtlpSender& sender = start({{.error = "aborted"}}, {.batch = 1, .last = milliseconds(0)});
   played_->hold(true);
   offer(3);
   ASSERT_TRUE(played_->gets(1));

@@ -268,7 +268,7 @@ TEST(Spans, TellInTheirOrderWhatChangedTheAnswer) {
   gap.set_ms(1'500);
   const Made made(record);
   EXPECT_EQ(made[0].name(), "chat next");
-  EXPECT_EQ(made.events(0), (std::vector<std::string>{"queued", "left", "moved", "passed_over",
+  EXPECT_EQ(made.events(0), (std::vector<std::string>{"queued", "left", "passed_over", "moved",
                                                       "degraded", "first_token", "gap", "resumed"}));
   const Span::Event& degraded = made[0].events(4);
   EXPECT_EQ(degraded.time_unix_nano(), at(410'000));
