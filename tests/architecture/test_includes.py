@@ -20,16 +20,17 @@ GATEWAY_LAW: dict[str, set[str]] = {
     "admission": {"base", "routing"},
     "dispatch": {"base", "routing", "admission"},
     "runtime": {"base"},
+    "observe": {"base"},
     "upstream": {"base", "openai", "routing", "admission", "dispatch", "runtime"},
-    "control_plane": {"base", "openai", "routing", "admission", "dispatch"},
+    "control_plane": {"base", "openai", "routing", "admission", "dispatch", "observe"},
     "proxy": {
         *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),
-        *("upstream", "control_plane"),
+        *("upstream", "control_plane", "observe"),
     },
     "tls": {"base"},
     "http": {
         *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),
-        *("upstream", "control_plane", "proxy", "tls"),
+        *("upstream", "control_plane", "observe", "proxy", "tls"),
     },
 }
 # foreign header -> folders of gateway_cpp/src that may include it
@@ -37,7 +38,7 @@ FOREIGN = {
     r"boost/beast": {"http"},
     r"boost/asio": {"http", "proxy", "upstream", "control_plane", "runtime", "."},
     r"grpcpp/|grpc/|\.grpc\.pb\.h": {"upstream", "control_plane"},
-    r"(?<!grpc)\.pb\.h": {"upstream", "control_plane", "proxy", "http"},
+    r"(?<!grpc)\.pb\.h": {"upstream", "control_plane", "observe", "proxy", "http"},
     r"nghttp2": {"upstream"},
     r"simdjson": {"openai", "control_plane"},
     r"^zlib\.h": {"http"},
