@@ -20,8 +20,9 @@ GATEWAY_LAW: dict[str, set[str]] = {
     "admission": {"base", "routing"},
     "dispatch": {"base", "routing", "admission"},
     "runtime": {"base"},
+    "observe": {"base"},
     "upstream": {"base", "openai", "routing", "admission", "dispatch", "runtime"},
-    "control_plane": {"base", "openai", "routing", "admission", "dispatch"},
+    "control_plane": {"base", "openai", "routing", "admission", "dispatch", "observe"},
     "proxy": {
         *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),
         *("upstream", "control_plane", "observe"),

@@ -1,8 +1,8 @@
-// Who takes the records of requests that have ended. Any thread; never waits.
+// Who reads what a request's decisions were, once it has ended: what explains them, what traces
+// them. Whoever settles requests knows of these readers this much.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "base/deployment_metrics.h"
@@ -10,20 +10,27 @@
 
 namespace penstock::observe {
 
-// What is decided by, of a record whose bytes nobody needs to read for that.
+// What is told beside a record's bytes: by these it is kept and traced, without a look into it.
+// Views hold as long as the call.
 struct RecordFacts {
+  std::string_view tenant;  // empty: it came without a key
   base::Outcome outcome = base::Outcome::kCancelled;
-  unsigned status = 0;
-  std::uint64_t received_us = 0;  // microseconds since 1970
-  std::uint64_t duration_us = 0;
+  unsigned status = 499;            // what the client saw; 499: it left before
+  std::uint64_t received_us = 0;    // microseconds since 1970
+  std::uint64_t duration_us = 0;    // until it was settled
+  std::uint64_t first_byte_us = 0;  // likewise, of the answer; 0: none was handed to the client
   base::TraceContext trace;
 };
 
 class RecordSink {
  public:
+  RecordSink() = default;
+  RecordSink(const RecordSink&) = delete;
+  RecordSink& operator=(const RecordSink&) = delete;
   virtual ~RecordSink() = default;
-  // `bytes`: of a v1::RequestRecord.
-  virtual void take(std::string_view tenant, const RecordFacts& facts, std::string bytes) = 0;
+  // `bytes`: a v1::RequestRecord, whose first fields are its ids. Called by the thread that has
+  // served the request, once for each: it may not wait.
+  virtual void take(const RecordFacts& facts, std::string_view bytes) = 0;
 };
 
 }  // namespace penstock::observe

@@ -1,4 +1,4 @@
-// Has those records sent that are to become traces. Any thread; owned by main.
+// Has those records sent that are to become traces. Owned by main.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace penstock::observe {
 
-class Tracer {
+class Tracer final : public RecordSink {
  public:
   // Without a collector nothing is sent, and no thread started.
   Tracer(TraceRule rule, std::unique_ptr<OtlpSender> sender)
@@ -28,8 +28,7 @@ class Tracer {
   void stop() {
     if (sender_) sender_->stop();
   }
-  // `bytes`: of a v1::RequestRecord.
-  void note(const RecordFacts& facts, std::string_view bytes) {
+  void take(const RecordFacts& facts, std::string_view bytes) override {
     if (is_traced(rule_, facts)) sender_->offer(facts.trace, std::string(bytes));
   }
   TraceCounts counts() const { return sender_ ? sender_->counts() : TraceCounts(); }
