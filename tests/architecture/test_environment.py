@@ -20,6 +20,7 @@ PYTHON_MAY = {
     "control/penstock/control/adapter_sources/hugging_face.py": "where that tool's cache lies",
     "control/penstock/control/cli/recording/replaying.py": "hands it on to what it becomes",
     "control/penstock/control/outside/processes.py": "hands it on to what it starts, with more",
+    "control/penstock/control/outside/tracing.py": "a collector, by OpenTelemetry's variables",
     "control/penstock/control/outside/warm_processes.py": "hands parts of it on to a zygote",
     "control/penstock/control/router/sandbox.py": "takes all but a few out of it",
     "replica/penstock/replica/providers/secrets.py": "secrets that a deployment names by variable",
@@ -30,7 +31,7 @@ PYTHON_MAY = {
     "replica/penstock/replica/vllm/start/memory/downloads.py": "where the hub's tool keeps models",
     "replica/penstock/replica/vllm/start/engine_process.py": "tells the engine its parent",
 }
-CPP_MAY: dict[str, str] = {}
+CPP_MAY = {"gateway_cpp/src/main.cc": "a collector, by OpenTelemetry's variables"}
 
 
 def python_uses(text: str) -> Iterator[str]:

@@ -38,6 +38,7 @@ ONLY_IN = {
         "penstock.replica",
     ),
     "py3langid": ("penstock.evals.comparison.checks.language",),
+    "opentelemetry": ("penstock.control.outside.tracing",),
     "prometheus_client": (
         "penstock.control.metrics",
         "penstock.evals.scraping",

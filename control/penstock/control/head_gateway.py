@@ -61,6 +61,7 @@ def _flags(settings: HeadSettings) -> tuple[str, ...]:
     flags += ["--programs-dir", str(programs_path(settings.data_dir.absolute()))]
     flags += ["--open"] if settings.open_gateway else []
     flags += [] if settings.client_addresses else ["--no-client-addresses"]
+    flags += settings.traces.flags
     for flag, place in (("--node", settings.node), ("--zone", settings.zone)):
         flags += [flag, place] if place else []
     if settings.cluster_token_file is not None:

@@ -35,7 +35,7 @@ from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.problem_watch import ProblemWatch
-from penstock.control.managers.rollout.deployments import DeploymentManager
+from penstock.control.managers.rollout.deployments import DeploymentManager, ReconcileObserver
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.routing.programs import Programs
 from penstock.control.managers.routing.routes import RouteManager
@@ -53,6 +53,7 @@ from penstock.control.outside.log_client import GrpcAgentLogs
 from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.outside.replica_pinger import GrpcReplicaPinger
 from penstock.control.outside.sockets import check_free, listen
+from penstock.control.outside.tracing import TracedReconciling, make_tracer
 from penstock.control.placement.agents import AgentPlacement
 from penstock.control.rpc.nodes_service import NodesService, ToldToNodes
 from penstock.control.rpc.routes_service import RoutesService
@@ -116,7 +117,7 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
             cluster,
             adapters,
             health,
-            _deployments(settings, cluster, placement, clock, metrics),
+            _deployments(settings, cluster, placement, clock, _traced(settings, metrics, stack)),
             routes,
             usage,
             gateway,
@@ -246,7 +247,7 @@ def _deployments(
     cluster: ClusterStore,
     placement: AgentPlacement,
     clock: SystemClock,
-    metrics: HeadMetrics,
+    observer: ReconcileObserver,
 ) -> DeploymentManager:
     timings = settings.timings
     return DeploymentManager(
@@ -256,8 +257,16 @@ def _deployments(
         Deadlines(timings.ready_deadline, timings.retry_failed_after),
         drain=timings.drain,
         new_id=lambda: secrets.token_hex(3),
-        observer=metrics,
+        observer=observer,
     )
+
+
+def _traced(
+    settings: HeadSettings, metrics: HeadMetrics, stack: AsyncExitStack
+) -> ReconcileObserver:
+    tracer = make_tracer("penstock-head", settings.node or settings.gateway_id)
+    stack.callback(tracer.close)
+    return TracedReconciling(metrics, tracer, SystemClock())
 
 
 async def _serve_rpc(

@@ -64,6 +64,7 @@ from penstock.control.outside.process_memory import ProcessMemory
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
 from penstock.control.outside.sockets import listen
+from penstock.control.outside.tracing import ReplicaTraces, TracedStarts, Tracer, make_tracer
 from penstock.control.rpc.node_agent_service import LOOPBACK, NodeAgentServer
 from penstock.control.secrets_files import made_or_read, make_secrets_dir
 from penstock.control.settings import NodeSettings, split_address
@@ -93,6 +94,7 @@ class _Ways:
     policy: RestartPolicy
     timings: SupervisionTimings
     warm: WarmSetup
+    tracer: Tracer
 
 
 async def run_node(
@@ -107,7 +109,8 @@ async def run_node(
     `command`, and a zygote of another engine."""
     configure_logs("node", settings.log_level)
     timings = replace(timings, start_limit=settings.start_limit)
-    ways = _Ways(command, policy, timings, warm)
+    tracer = make_tracer("penstock-agent", settings.node_id)
+    ways = _Ways(command, policy, timings, warm, tracer)
     stop = _Stop()
     try:
         await _run(settings, ways, stop)
@@ -118,6 +121,8 @@ async def run_node(
     except CannotStart as error:
         sys.stderr.write(f"penstock node: error: {error}\n")
         return 1
+    finally:
+        tracer.close()
     return 0
 
 
@@ -188,6 +193,7 @@ def _dependencies(
         keeps_secrets=lambda spec, argv: has_provider_flags(argv, provider_flags(spec, home)),
         on_change=on_change,
         memory=memory,
+        starts=TracedStarts(ways.tracer, SystemClock()),
         policy=ways.policy,
         timings=ways.timings,
     )
@@ -360,6 +366,7 @@ def _home(
         secrets_dir,
         settings.provider_hosts,
         settings.replica_ports,
+        ReplicaTraces().of,
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from penstock.control.errors import invalid_setting
+from penstock.control.trace_choice import TRACES, TraceChoice
 
 GATEWAY_ADDRESS = "127.0.0.1:8080"
 ADMIN_ADDRESS = "127.0.0.1:8081"
@@ -198,6 +199,7 @@ class HeadSettings:
     # Let the gateway listen beyond the loopback, for whoever reaches it.
     open_gateway: bool = False
     client_addresses: bool = True  # in the gateway's log
+    traces: TraceChoice = TRACES  # of the local gateway
     run_gateway: bool = True
     # Of the process that compares shadows, on the host of --rpc; 0: any free one.
     comparer_port: int = 0

@@ -121,6 +121,18 @@ ClientAddresses = Annotated[
         "--client-addresses/--no-client-addresses",
     ),
 ]
+TraceSample = Annotated[
+    float,
+    option(
+        "TRACE_SAMPLE",
+        "Of the requests that bring no trace, those that the gateway sends to the collector that"
+        " OTEL_EXPORTER_OTLP_ENDPOINT names: 0 to 1. Failed ones are always sent.",
+        metavar="SHARE",
+    ),
+]
+TraceSlowMs = Annotated[
+    int, option("TRACE_SLOW_MS", "Likewise, all that take so long; 0: none.", metavar="MS")
+]
 CorsOrigins = Annotated[
     list[str] | None,
     security_option(

@@ -36,6 +36,8 @@ from penstock.control.cli.options import (
     TlsCa,
     TlsCert,
     TlsKey,
+    TraceSample,
+    TraceSlowMs,
     Verbosity,
     Warm,
     Zone,
@@ -71,6 +73,7 @@ from penstock.control.settings import (
     split_modules,
     warm_members,
 )
+from penstock.control.trace_choice import TraceChoice
 
 GatewayBinary = Annotated[Path | None, option("GATEWAY_BINARY", "The gateway program to run.")]
 GatewayThreads = Annotated[int | None, option("GATEWAY_THREADS", "Its I/O threads.", min=1)]
@@ -182,6 +185,8 @@ def head(
     allow_host: AllowHosts = None,
     client_addresses: ClientAddresses = True,
     cors_origin: CorsOrigins = None,
+    trace_sample: TraceSample = 0.0,
+    trace_slow_ms: TraceSlowMs = 0,
     deep_check_every: DeepCheckEvery = DEEP_SECONDS,
     existing_store: ExistingStore = False,
     take_over: TakeOver = False,
@@ -222,6 +227,7 @@ def head(
             allow_hosts=tuple(allow_host or ()),
             client_addresses=client_addresses,
             cors_origins=tuple(cors_origin or ()),
+            traces=TraceChoice(trace_sample, trace_slow_ms),
             timings=HeadTimings(deep_check_every=timedelta(seconds=deep_check_every)),
             existing_store=existing_store,
             take_over=take_over,

@@ -33,6 +33,8 @@ from penstock.control.cli.options import (
     SecretsDir,
     StartLimit,
     TakeOver,
+    TraceSample,
+    TraceSlowMs,
     Verbosity,
     Warm,
     option,
@@ -59,6 +61,7 @@ from penstock.control.settings import (
     split_modules,
     warm_members,
 )
+from penstock.control.trace_choice import TraceChoice
 
 engine_option = partial(option, panel="The engine")
 address_option = partial(option, panel="Addresses and data")
@@ -207,6 +210,8 @@ def asked(
     allow_host: AllowHosts = None,
     client_addresses: ClientAddresses = True,
     cors_origin: CorsOrigins = None,
+    trace_sample: TraceSample = 0.0,
+    trace_slow_ms: TraceSlowMs = 0,
     allow_model_code: AllowModelCode = False,
     start_limit: StartLimit = START_SECONDS,
     adapter_cache_gib: AdapterCacheGib = ADAPTER_CACHE_GIB,
@@ -244,6 +249,7 @@ def asked(
         allow_hosts=tuple(allow_host or ()),
         client_addresses=client_addresses,
         cors_origins=tuple(cors_origin or ()),
+        traces=TraceChoice(trace_sample, trace_slow_ms),
         allow_model_code=allow_model_code,
         start_limit=timedelta(seconds=start_limit),
         adapter_cache_gib=adapter_cache_gib,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from penstock.control.node_agent.replica_record import ReplicaRecord
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.node_agent.warm_pool import WarmPool
 from penstock.control.settings import START_LIMIT
@@ -86,6 +87,13 @@ class MemoryJudge(Protocol):
         """Why a replica is not to be started now; empty: it may be."""
 
 
+class StartObserver(Protocol):
+    """Is told how starts of replicas end."""
+
+    def start_ended(self, record: ReplicaRecord, error: str) -> None:
+        """A process of the replica is ready, or never will be; empty: it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class SupervisorDependencies:
     """What every supervisor of a node works with."""
@@ -102,5 +110,6 @@ class SupervisorDependencies:
     keeps_secrets: Callable[[nodes_pb2.ReplicaSpec, Sequence[str]], bool]
     on_change: Callable[[], None]  # called after each change of a record
     memory: MemoryJudge
+    starts: StartObserver
     policy: RestartPolicy
     timings: SupervisionTimings

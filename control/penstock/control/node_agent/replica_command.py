@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,8 @@ class ReplicaHome:
     secrets_dir: Path | None = None
     provider_hosts: tuple[str, ...] = ()  # empty: anywhere
     ports: str = "0"  # "first-last": one of these; "0": any free one
+    # Of a replica and its deployment, where its spans go, as variables; nothing: nowhere.
+    traces: Callable[[str, str], Mapping[str, str]] = lambda replica_id, deployment: {}
 
 
 def replica_command(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> list[str]:
@@ -82,7 +84,8 @@ def has_provider_flags(argv: Sequence[str], flags: Sequence[str]) -> bool:
 
 
 def replica_environment(spec: nodes_pb2.ReplicaSpec, home: ReplicaHome) -> Mapping[str, str]:
-    """What is added to its environment: its own tokens, and it sees the devices of its spec
-    alone."""
+    """What is added to its environment: its own tokens, where its spans go, and it sees the
+    devices of its spec alone."""
     devices = {VISIBLE_DEVICES: ",".join(spec.devices)} if spec.devices else {}
-    return {**replica_tokens(home.cluster_token, home.agent_id, spec.replica_id), **devices}
+    tokens = replica_tokens(home.cluster_token, home.agent_id, spec.replica_id)
+    return {**home.traces(spec.replica_id, spec.deployment), **tokens, **devices}

@@ -198,6 +198,8 @@ class ReplicaSupervisor:
             self._renewing = False
             self._become(Phase.BACKOFF, **ended, last_error=error)
             return timedelta(0)
+        if self._ready_at is None:
+            self._needs.starts.start_ended(self._record, error)
         if self._ready_at is None and self._starts.forgives(error):
             self._become(Phase.BACKOFF, **ended, last_error=error)
             log.warning("replica %s %s: started cold", self._id, error)
@@ -268,6 +270,7 @@ class ReplicaSupervisor:
                 self._become(Phase.READY, ready_at=self._needs.clock.now())
                 self._is_ready()
                 self._starts.ready()
+                self._needs.starts.start_ended(self._record, "")
                 log.info("replica %s is ready at %s", self._id, self._record.address)
             elif pulse.draining:
                 self._drains_unasked(pulse)  # it loads no longer towards anything

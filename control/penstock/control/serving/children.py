@@ -168,6 +168,7 @@ def head_command(options: ServeOptions) -> list[str]:
         command += ["--open"]
     if not options.client_addresses:
         command += ["--no-client-addresses"]
+    command += options.traces.flags
     for name in options.allow_hosts:
         command += ["--allow-host", name]
     for origin in options.cors_origins:

@@ -31,6 +31,7 @@ from penstock.control.settings import (
 )
 from penstock.control.state.rollout.deployment import check_name
 from penstock.control.state.rollout.template import USUAL_ADAPTERS
+from penstock.control.trace_choice import TRACES, TraceChoice
 
 DEFAULT_MODEL = "penstock-mini"
 EMBEDDING_MODEL = "penstock-embed"
@@ -94,6 +95,7 @@ class ServeOptions:
     allow_hosts: tuple[str, ...] = ()  # further names that gateway and admin API are called by
     client_addresses: bool = True  # in the gateway's log
     cors_origins: tuple[str, ...] = ()  # of web pages that may call the gateway; "*": any
+    traces: TraceChoice = TRACES  # of the gateway
     allow_model_code: bool = False  # take engine arguments that run code which comes with a model
     start_limit: timedelta = START_LIMIT  # from a replica's start to ready, downloads included
     adapter_cache_gib: float = ADAPTER_CACHE_GIB  # of the node agent

@@ -29,6 +29,7 @@ from penstock.replica.values import CannotLoad
 _OPENAI: Final = "https://api.openai.com/v1"
 _OTHERS: Final = ("AWS_", "HF_", "PENSTOCK_")
 """How variables begin that hold no key of such an endpoint: AWS's, the model hub's, our own."""
+_NO_SECRETS: Final = ("X-Client-Request-Id", "traceparent")
 _LAST_WORDS_S: Final = 0.2
 """How long the end of a stream that has said all is waited for: its connection serves others."""
 
@@ -134,6 +135,8 @@ class OpenAIProvider:
     def _headers(self, ask: Ask) -> dict[str, str]:
         """Read anew for each call: a secret that was rotated counts from the next one on."""
         headers = {"X-Client-Request-Id": ask.call.request_id}
+        if ask.call.traceparent:
+            headers["traceparent"] = ask.call.traceparent
         try:
             if self._settings.key is not None:
                 headers["Authorization"] = f"Bearer {self._settings.key()}"
@@ -178,5 +181,5 @@ async def _left(portions: AsyncIterator[bytes]) -> None:
 
 def _words(headers: dict[str, str]) -> tuple[str, ...]:
     """What of the headers is secret: all values, and what stands behind the key's scheme."""
-    values = [value for name, value in headers.items() if name != "X-Client-Request-Id"]
+    values = [value for name, value in headers.items() if name not in _NO_SECRETS]
     return tuple(word for value in values for word in (value, *value.split()[1:]) if word)

@@ -139,6 +139,7 @@ class Circumstances:
     brought: Mapping[str, str] = field(default_factory=dict)
     sleeps: bool = False  # it is to be put to sleep at times
     microserving: str = ""  # the host at which it takes KV; empty: it moves none
+    traces: str = ""  # the URL that its spans go to; empty: it makes none
 
 
 def own_settings(engine_args: Mapping[str, str]) -> OwnSettings:
@@ -199,6 +200,8 @@ def defaults(
         chosen["enable_sleep_mode"] = "true"
     if circumstances.microserving:
         chosen |= _moving_defaults(circumstances, own)
+    if circumstances.traces:
+        chosen["otlp_traces_endpoint"] = circumstances.traces
     return chosen | dict(circumstances.brought)
 
 

@@ -101,6 +101,11 @@ def log_level() -> str:
     return os.environ.get("VLLM_LOGGING_LEVEL", "WARNING")
 
 
+def traces_endpoint() -> str:
+    """Where spans of the engine go, as whoever started the replica says; empty: nowhere."""
+    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+
+
 def prepare_engine(*, log_config: Path, faults: Path) -> None:
     """For the engine's process alone, just before it is started.
 

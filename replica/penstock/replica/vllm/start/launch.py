@@ -191,6 +191,7 @@ class Launcher:
             shipped_args(order.place.name),
             order.sleeps,
             order.microserving,
+            environment.traces_endpoint(),
         )
         words = command_line(order.engine_args, options_of(parser), circumstances)
         fixed = ["--model", order.place.argument, "--served-model-name", order.served_name]
