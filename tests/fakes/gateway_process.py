@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,9 +30,13 @@ def binary() -> Path:
 class GatewayProcess:
     """Runs from start() on, on a free port; stopped hard at the end of `async with`."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, env: Mapping[str, str] | None = None
+    ) -> None:
+        """`env`: added to ours."""
         self.folder = folder
         self.flags = flags
+        self._env = {**os.environ, **(env or {})}
         self.port = 0
         self._log = folder / "gateway.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -75,6 +80,7 @@ class GatewayProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
+                env=self._env,
             )
         line = await until(self._listening, "the gateway listens")
         self.port = int(line["address"].rpartition(":")[2])

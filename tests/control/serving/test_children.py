@@ -22,6 +22,7 @@ from penstock.control.serving.children import (
 )
 from penstock.control.serving.options import ServeOptions
 from penstock.control.settings import GatewayTls, LogRetention
+from penstock.control.trace_choice import TraceChoice
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_launcher import FakeLauncher
 from tests.fakes.waiting import until
@@ -153,6 +154,11 @@ def test_the_commands_carry_what_was_wished() -> None:
     unasked = {"--open", "--no-client-addresses", "--cors-origin", "--head-metrics"}
     unasked |= {"--public-url"}
     assert not unasked & set(head_command(options))
+
+
+def test_the_head_is_told_which_requests_its_gateway_traces() -> None:
+    options = ServeOptions("m", "mini", Path("/data"), traces=TraceChoice(0.01, 5000))
+    assert "--trace-sample 0.01 --trace-slow-ms 5000" in " ".join(head_command(options))
 
 
 def test_each_process_is_told_where_its_own_metrics_are() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +104,7 @@ class Start(Protocol):
         deployment: routes.DeploymentRoute = ...,
         tenants: Iterable[routes.Tenant] = (),
         keys_required: bool = False,
+        env: Mapping[str, str] | None = None,
     ) -> Awaitable[System]: ...
 
 
@@ -124,6 +125,7 @@ async def start(tmp_path: Path, wire: Wire) -> AsyncIterator[Start]:
             deployment: routes.DeploymentRoute = MINI,
             tenants: Iterable[routes.Tenant] = (),
             keys_required: bool = False,
+            env: Mapping[str, str] | None = None,
         ) -> System:
             control = await stack.enter_async_context(FakeControl())
             replicas = [
@@ -146,6 +148,7 @@ async def start(tmp_path: Path, wire: Wire) -> AsyncIterator[Start]:
                     *("--metrics", "127.0.0.1:0"),
                     *wire.flags(tmp_path),
                     *flags,
+                    env=env,
                 )
             )
             await gateway.start()

@@ -364,3 +364,13 @@ async def test_a_provider_that_goes_fails_calls_and_is_used_again_when_it_is_bac
     server.come_back()
     await engine.reach()
     end_of(await asked(engine, chat(max_tokens=1)))
+
+
+async def test_the_requests_trace_goes_on_at_the_provider(
+    engine: ProviderEngine, server: ProviderServer
+) -> None:
+    await asked(engine, chat(max_tokens=2))
+    assert "traceparent" not in server.asked[-1].headers
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    await asked(engine, replace(chat(max_tokens=2), traceparent=parent))
+    assert server.asked[-1].headers["traceparent"] == parent

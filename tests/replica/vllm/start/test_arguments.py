@@ -68,6 +68,13 @@ def test_a_cuda_engine_gets_nothing_that_is_meant_for_cpus() -> None:
         assert flag not in line
 
 
+def test_spans_go_where_the_replicas_environment_says_unless_its_settings_say_otherwise() -> None:
+    assert not [word for word in _line() if "otlp" in word]
+    traced = Circumstances(cpu=True, traces="http://c/v1/traces")
+    assert "--otlp-traces-endpoint=http://c/v1/traces" in _line(traced)
+    assert "--otlp-traces-endpoint=http://d" in _line(traced, otlp_traces_endpoint="http://d")
+
+
 def test_sleep_mode_is_asked_for_where_there_is_one() -> None:
     assert "--enable-sleep-mode" in _line(Circumstances(cpu=False, sleeps=True))
     for others in (CUDA, Circumstances(cpu=True, sleeps=True)):
