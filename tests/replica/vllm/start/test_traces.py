@@ -9,7 +9,7 @@ import pytest
 from penstock.control.outside.tracing import ReplicaTraces
 from penstock.v1 import inference_pb2
 from tests.fakes.collector import FakeCollector
-from tests.fakes.replica_agent import ReplicaAgent
+from tests.fakes.replica_agent import replica_agent
 from tests.fakes.replica_process import chat_request, inference_stub, running_replica
 from tests.fakes.warm_pool import Pool
 
@@ -28,7 +28,7 @@ def request(request_id: str, traceparent: str) -> inference_pb2.CallRequest:
 
 
 def test_those_that_were_chosen_are_sent_and_no_others(tmp_path: Path, vllm_pool: Pool) -> None:
-    with FakeCollector() as collector, ReplicaAgent() as agent:
+    with FakeCollector() as collector, replica_agent() as agent:
         named = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
         env = {**ReplicaTraces(named).of("r1", "test-model"), "NO_PROXY": "127.0.0.1"}
         running = running_replica(
