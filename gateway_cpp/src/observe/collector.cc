@@ -146,7 +146,8 @@ std::string Collector::shown() const {
   const std::size_t end = std::min(url.find_first_of("/?#", host), url.size());
   const std::size_t secret = url.substr(0, end).rfind('@');
   const std::size_t begin = secret == std::string::npos ? host : secret + 1;
-  return url.substr(0, host) + url.substr(begin, std::min(url.find_first_of("?#"), url.size()) - begin);
+  return url.substr(0, host) +
+         url.substr(begin, std::min(url.find_first_of("?#"), url.size()) - begin);
 }
 
 base::Result<Collector> collector_of(const Variables& variables) {

@@ -15,14 +15,14 @@ namespace penstock::observe {
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
 struct Collector {
-  std::string url;           // that spans are posted to; empty: nowhere
-  NamedTexts headers;        // secrets, mostly
-  std::string certificates;  // file of those that prove it, PEM; empty: the system's
-  std::string client_certificate;  // file that we show it, PEM; empty: none
-  std::string client_key;
+  std::string url{};                 // that spans are posted to; empty: nowhere
+  NamedTexts headers{};              // secrets, mostly
+  std::string certificates{};        // file of those that prove it, PEM; empty: the system's
+  std::string client_certificate{};  // file that we show it, PEM; empty: none
+  std::string client_key{};
   std::chrono::milliseconds timeout{10'000};
   bool compresses = false;
-  NamedTexts resource;  // what the operator says of this process besides
+  NamedTexts resource{};  // what the operator says of this process besides
 
   // Its address without what may be secret in it.
   std::string shown() const;

@@ -1,5 +1,5 @@
-// Posts to a collector over HTTP or HTTPS, on one connection that stays open. One thread; main makes
-// it, before there are others.
+// Posts to a collector over HTTP or HTTPS, on one connection that stays open. One thread; main
+// makes it, before there are others.
 #pragma once
 
 #include <curl/curl.h>

@@ -9,9 +9,9 @@ namespace penstock::observe {
 // What came of a POST.
 struct PostAnswer {
   unsigned status = 0;  // 0: none came
-  std::string body;
+  std::string body{};
   std::chrono::milliseconds retry_after{0};  // as the collector asks; 0: it does not
-  std::string error;                         // why none came
+  std::string error{};                       // why none came
 };
 
 class HttpPost {

@@ -44,8 +44,7 @@ void OtlpSender::offer(const base::TraceContext& trace, std::string bytes) {
   bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || offered_.size() >= limits_.waiting ||
-        bytes_ + bytes.size() > limits_.bytes) {
+    if (stopping_ || offered_.size() >= limits_.waiting || bytes_ + bytes.size() > limits_.bytes) {
       queue_full_.fetch_add(1, std::memory_order_relaxed);
       return;
     }

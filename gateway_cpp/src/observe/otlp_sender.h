@@ -25,13 +25,13 @@
 namespace penstock::observe {
 
 struct OtlpLimits {
-  std::size_t waiting = 2048;         // requests, those of the batch under way not among them
-  std::size_t bytes = 4U << 20U;      // of their records
-  std::size_t batch = 256;            // requests
-  unsigned tries = 5;                 // of one batch
-  std::chrono::milliseconds gather{1'000};      // for others to go along
+  std::size_t waiting = 2048;               // requests, those of the batch under way not among them
+  std::size_t bytes = 4U << 20U;            // of their records
+  std::size_t batch = 256;                  // requests
+  unsigned tries = 5;                       // of one batch
+  std::chrono::milliseconds gather{1'000};  // for others to go along
   std::chrono::milliseconds first_wait{1'000};  // before the second try; ever longer from then on
-  std::chrono::milliseconds last{2'000};    // at the end, for all that waits
+  std::chrono::milliseconds last{2'000};        // at the end, for all that waits
 };
 
 // Requests, since the start.

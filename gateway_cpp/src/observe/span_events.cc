@@ -109,8 +109,7 @@ class Events {
 
   void add_resumed(const v1::Attempt& attempt) {
     Attributes attributes = add("resumed", attempt.sent_us());
-    attributes.text("penstock.reason",
-                    std::string_view(attempt.reason()).substr(kResume.size()));
+    attributes.text("penstock.reason", std::string_view(attempt.reason()).substr(kResume.size()));
     attributes.text("penstock.replica", attempt.replica());
   }
 

@@ -36,7 +36,8 @@ constexpr std::array<std::string_view, 7> kPhases = {"parse", "resolve", "admit"
                                                      "open",  "stream",  "settle"};
 
 std::string_view operation_of(std::string_view path) {
-  const auto found = std::ranges::find(kOperations, path, &std::pair<std::string_view, std::string_view>::first);
+  const auto found =
+      std::ranges::find(kOperations, path, &std::pair<std::string_view, std::string_view>::first);
   if (found != kOperations.end()) return found->second;
   return path.substr(path.rfind('/') + 1);
 }
@@ -105,8 +106,7 @@ void describe_call(const v1::RequestRecord& record, Attributes& out) {
   out.text("http.request.method", "POST");
   out.text("url.path", record.path());
   out.number("http.response.status_code", record.status());
-  out.text("error.type",
-           record.drop_reason().empty() ? record.error_code() : record.drop_reason());
+  out.text("error.type", record.drop_reason().empty() ? record.error_code() : record.drop_reason());
 }
 
 void describe_stay(const v1::Stay& stay, Attributes& out) {
@@ -148,7 +148,8 @@ void describe_decisions(const v1::RequestRecord& record, Attributes& out) {
   out.number("penstock.events", record.events());
   out.number("penstock.bytes", record.bytes());
   out.fraction("penstock.cost_usd", static_cast<double>(record.cost_nanousd()) * kNano);
-  const auto phases = std::min<std::size_t>(kPhases.size(), static_cast<std::size_t>(record.phase_us_size()));
+  const auto phases =
+      std::min<std::size_t>(kPhases.size(), static_cast<std::size_t>(record.phase_us_size()));
   for (std::size_t i = 0; i < phases; ++i) {
     out.seconds("penstock.phase." + std::string(kPhases[i]), record.phase_us(static_cast<int>(i)));
   }
@@ -157,8 +158,10 @@ void describe_decisions(const v1::RequestRecord& record, Attributes& out) {
 void add_request(const v1::RequestRecord& record, Tree& tree) {
   const v1::Stay* const stay = last_stay(record);
   std::string name(operation_of(record.path()));
-  if (stay != nullptr) name.append(" ").append(stay->deployment());  // not what a client may make up
-  Span& span = tree.add(std::move(name), tree.trace().span, tree.trace().parent, 0, record.duration_us());
+  if (stay != nullptr)
+    name.append(" ").append(stay->deployment());  // not what a client may make up
+  Span& span =
+      tree.add(std::move(name), tree.trace().span, tree.trace().parent, 0, record.duration_us());
   span.set_kind(Span::SPAN_KIND_SERVER);
   Attributes attributes(span.mutable_attributes());
   describe_call(record, attributes);

@@ -16,7 +16,8 @@ NamedTexts resource_of(const NamedTexts& said, const std::string& gateway_id,
                          {"service.version", std::string(base::version())},
                          {"host.name", node}};
   for (const auto& one : said) {
-    const auto found = std::ranges::find(resource, one.first, &std::pair<std::string, std::string>::first);
+    const auto found =
+        std::ranges::find(resource, one.first, &std::pair<std::string, std::string>::first);
     if (found == resource.end()) resource.push_back(one);
   }
   return resource;

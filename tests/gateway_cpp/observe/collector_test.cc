@@ -84,7 +84,8 @@ TEST(Collector, NamesTheVariableThatIsWrong) {
 }
 
 TEST(Collector, TellsNoSecretWhereHeadersAreWrong) {
-  for (const char* value : {"s3cret", "=s3cret", "a=%zzs3cret", "a=s3cret%0d%0ab:c", "a b=s3cret"}) {
+  for (const char* value :
+       {"s3cret", "=s3cret", "a=%zzs3cret", "a=s3cret%0d%0ab:c", "a b=s3cret"}) {
     EXPECT_EQ(why_not({{"OTEL_EXPORTER_OTLP_HEADERS", value}}),
               "OTEL_EXPORTER_OTLP_HEADERS is not key=value pairs with commas between them: no "
               "traces are sent");

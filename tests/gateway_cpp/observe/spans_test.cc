@@ -12,9 +12,11 @@ namespace {
 using otlp::Span;
 
 constexpr std::uint64_t kReceived = 1'767'225'600'000'000;  // microseconds since 1970
-constexpr base::TraceContext kTrace{
-    .id_high = 0x0af7651916cd43dd, .id_low = 0x8448eb211c80319c, .parent = 0xb7ad6b7169203331,
-    .span = 0x1122334455667788, .sampled = true};
+constexpr base::TraceContext kTrace{.id_high = 0x0af7651916cd43dd,
+                                    .id_low = 0x8448eb211c80319c,
+                                    .parent = 0xb7ad6b7169203331,
+                                    .span = 0x1122334455667788,
+                                    .sampled = true};
 
 std::uint64_t at(std::uint64_t us) { return (kReceived + us) * 1000; }
 
@@ -268,8 +270,9 @@ TEST(Spans, TellInTheirOrderWhatChangedTheAnswer) {
   gap.set_ms(1'500);
   const Made made(record);
   EXPECT_EQ(made[0].name(), "chat next");
-  EXPECT_EQ(made.events(0), (std::vector<std::string>{"queued", "left", "passed_over", "moved",
-                                                      "degraded", "first_token", "gap", "resumed"}));
+  EXPECT_EQ(made.events(0),
+            (std::vector<std::string>{"queued", "left", "passed_over", "moved", "degraded",
+                                      "first_token", "gap", "resumed"}));
   const Span::Event& degraded = made[0].events(4);
   EXPECT_EQ(degraded.time_unix_nano(), at(410'000));
   EXPECT_EQ(told(degraded.attributes())["penstock.rung"], "fallback:next");
