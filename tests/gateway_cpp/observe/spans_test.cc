@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "observe/attributes.h"
+
 namespace penstock::observe {
 namespace {
 
