@@ -57,6 +57,13 @@ struct ProgramFacts {
   std::uint64_t moved_bytes = 0;
 };
 
+// What is kept of what was decided about requests.
+struct ExplainFacts {
+  std::vector<std::pair<std::string_view, std::uint64_t>> kept = {};  // by kind, now
+  std::uint64_t bytes = 0;
+  std::vector<std::pair<std::string_view, std::uint64_t>> dropped = {};  // by reason, since start
+};
+
 struct GatewayFacts {
   std::uint64_t snapshot_version = 0;
   bool control_connected = false;
@@ -70,6 +77,7 @@ struct GatewayFacts {
   std::vector<ShadowFacts> shadows = {};
   std::vector<CanaryFacts> canaries = {};
   std::vector<ProgramFacts> programs = {};
+  ExplainFacts explain = {};
 };
 
 }  // namespace penstock::base

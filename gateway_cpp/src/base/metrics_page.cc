@@ -370,6 +370,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_shadows(page, facts.shadows);
   add_canaries(page, facts.canaries);
   add_programs(page, facts.programs);
+  add_explain(page, facts.explain);
   add_facts(page, facts);
   return page.take();
 }

@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kTraceId = 3;
 constexpr std::size_t kTraceIdDigits = 32;
 constexpr std::size_t kParentId = 36;
+constexpr std::size_t kParentIdDigits = 16;
 constexpr std::size_t kFlags = 53;
 constexpr std::size_t kLength = 55;
 constexpr std::size_t kLongest = 256;  // of later versions
@@ -35,7 +36,7 @@ bool is_trace_parent(std::string_view text) {
   const std::string_view version = text.substr(0, 2);
   if (!is_hex(version) || version == "ff") return false;
   if (text[2] != '-' || text[kParentId - 1] != '-' || text[kFlags - 1] != '-') return false;
-  if (!is_id(text.substr(kTraceId, kTraceIdDigits)) || !is_id(text.substr(kParentId, 16)))
+  if (!is_id(text.substr(kTraceId, kTraceIdDigits)) || !is_id(text.substr(kParentId, kParentIdDigits)))
     return false;
   if (!is_hex(text.substr(kFlags, 2))) return false;
   const std::string_view rest = text.substr(kLength);
@@ -44,6 +45,15 @@ bool is_trace_parent(std::string_view text) {
 
 std::string_view trace_id_of(std::string_view parent) {
   return parent.substr(kTraceId, kTraceIdDigits);
+}
+
+std::string_view parent_id_of(std::string_view parent) {
+  return parent.empty() ? parent : parent.substr(kParentId, kParentIdDigits);
+}
+
+bool is_sampled(std::string_view parent) {
+  constexpr std::string_view kOdd = "13579bdf";
+  return !parent.empty() && kOdd.find(parent[kFlags + 1]) != std::string_view::npos;
 }
 
 std::string TraceParents::accept(std::string_view text) {

@@ -16,6 +16,10 @@ bool is_trace_parent(std::string_view text);
 
 // The digits by which all that belongs to the trace is found. `parent`: from accept().
 std::string_view trace_id_of(std::string_view parent);
+// Those of the span that it was called from. `parent`: a traceparent, or empty.
+std::string_view parent_id_of(std::string_view parent);
+// Whether whoever called keeps the trace. Likewise.
+bool is_sampled(std::string_view parent);
 
 // One for each thread: where a client's trace cannot be followed, a new one begins.
 class TraceParents {

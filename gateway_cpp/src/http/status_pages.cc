@@ -317,6 +317,18 @@ std::vector<base::ProgramFacts> StatusPages::program_facts() const {
   return facts;
 }
 
+base::ExplainFacts StatusPages::explain_facts() const {
+  const observe::RecordTotals totals = parts_.records.totals();
+  base::ExplainFacts facts{.bytes = totals.bytes};
+  for (size_t i = 0; i < totals.records.size(); ++i) {
+    facts.kept.emplace_back(name(static_cast<observe::RecordKind>(i)), totals.records[i]);
+  }
+  for (size_t i = 0; i < totals.dropped.size(); ++i) {
+    facts.dropped.emplace_back(name(static_cast<observe::RecordDrop>(i)), totals.dropped[i]);
+  }
+  return facts;
+}
+
 PageText StatusPages::metrics() const {
   base::GatewayFacts facts;
   const auto routes = routes_.read();
@@ -330,6 +342,7 @@ PageText StatusPages::metrics() const {
   facts.shadows = shadow_facts();
   facts.canaries = canary_facts();
   facts.programs = program_facts();
+  facts.explain = explain_facts();
   facts.deployments.reserve(routes->deployments().size());
   for (const auto& [name, route] : routes->deployments()) {
     facts.deployments.push_back(facts_of(*route));

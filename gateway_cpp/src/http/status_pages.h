@@ -66,6 +66,7 @@ class StatusPages {
   std::vector<base::ShadowFacts> shadow_facts() const;
   std::vector<base::CanaryFacts> canary_facts() const;
   std::vector<base::ProgramFacts> program_facts() const;
+  base::ExplainFacts explain_facts() const;
   std::string routes_members(const routing::Routes& routes) const;
 
   const proxy::GatewayParts& parts_;

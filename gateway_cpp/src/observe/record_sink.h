@@ -12,14 +12,14 @@ namespace penstock::observe {
 // What is told beside a record's bytes: by these it is kept and traced, without a look into it.
 // Views hold as long as the call.
 struct RecordFacts {
-  std::string_view tenant;  // empty: it came without a key
+  std::string_view tenant = {};  // empty: it came without a key
   base::Outcome outcome = base::Outcome::kCancelled;
   unsigned status = 499;            // what the client saw; 499: it left before
   std::uint64_t received_us = 0;    // microseconds since 1970
   std::uint64_t duration_us = 0;    // until it was settled
   std::uint64_t first_byte_us = 0;  // likewise, of the answer; 0: none was handed to the client
-  std::string_view trace_id;        // 32 hexadecimal digits
-  std::string_view parent_id;       // of its client's span, 16; empty: the trace begins here
+  std::string_view trace_id = {};   // 32 hexadecimal digits
+  std::string_view parent_id = {};  // of its client's span, 16; empty: the trace begins here
   bool sampled = false;             // its client says so
 };
 

@@ -140,6 +140,8 @@ class SessionTest : public testing::Test {
   runtime::BodyBudget resume_bytes_{1UL << 20U};
   Shadows kept_{config_, "instance"};
   admission::CanaryBook canaries_;
+  observe::RecordStore store_{1UL << 20U};
+  proxy::RecordPool records_;
   Programs programs_{"", log_.log()};
   proxy::ProgramLinks links_{clock_, programs_.directory, upstream_, {}};
   const proxy::ThreadParts parts_{
@@ -147,7 +149,8 @@ class SessionTest : public testing::Test {
        state_,        suspects_,  routes_.table(), routes_.dispatchers(),
        tenants_,      usage_,     bodies_,         answers_,
        resume_bytes_, aside_,     kept_.book,      kept_.kept,
-       kept_.client,  canaries_,  programs_.book,  programs_.directory},
+       kept_.client,  canaries_,  programs_.book,  programs_.directory,
+       store_,        &store_},
       shard_,
       timers_,
       parser_,
@@ -155,7 +158,8 @@ class SessionTest : public testing::Test {
       routes_.dispatch(),
       upstream_,
       loop_.io().get_executor(),
-      links_};
+      links_,
+      {clock_, log_.log(), shard_, state_, records_, &store_}};
   proxy::ShadowCopies shadows_{parts_};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{parts_, shadows_};

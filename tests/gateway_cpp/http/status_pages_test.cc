@@ -42,6 +42,7 @@ class StatusPagesTest : public testing::Test {
   dispatch::BelievedRoutes routes_{clock_};
   control_plane::SubscriptionState subscription_;
   admission::UsageBook usage_;
+  observe::RecordStore store_{1UL << 20U};
   const base::GatewayConfig config_ = [] {
     base::GatewayConfig config;
     config.node = "m1";
@@ -55,7 +56,8 @@ class StatusPagesTest : public testing::Test {
       state_,          suspects_,  routes_.table(), routes_.dispatchers(),
       tenants_,        usage_,     bodies_,         bodies_,
       bodies_,         aside_,     shadows_.book,   shadows_.kept,
-      shadows_.client, canaries_,  programs_.book,  programs_.directory};
+      shadows_.client, canaries_,  programs_.book,  programs_.directory,
+      store_,          nullptr};
   StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(), [this] { return subscription_; },
                      [this](const auto& replicas) {
                        asked_ = replicas;
