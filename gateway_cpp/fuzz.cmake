@@ -21,7 +21,7 @@ penstock_fuzzer(json openai/request.cc openai/by_body.cc openai/elements.cc open
                 openai/json_walk.cc base/error.cc)
 target_link_libraries(json_fuzz PRIVATE simdjson::simdjson)
 penstock_fuzzer(events openai/response_stream.cc openai/json_members.cc base/error.cc
-                base/json_text.cc)
+                base/json_text.cc base/utf8_text.cc)
 penstock_fuzzer(grpc upstream/grpc_codec.cc)
 # A call holds a place, and a place gives itself back to its dispatcher.
 file(GLOB session_sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/src CONFIGURE_DEPENDS

@@ -31,7 +31,7 @@ PYTHON_MAY = {
     "replica/penstock/replica/vllm/start/memory/downloads.py": "where the hub's tool keeps models",
     "replica/penstock/replica/vllm/start/engine_process.py": "tells the engine its parent",
 }
-CPP_MAY = {"gateway_cpp/src/main.cc": "a collector, by OpenTelemetry's variables"}
+CPP_MAY = {"gateway_cpp/src/gateway.cc": "a collector, by OpenTelemetry's variables"}
 
 
 def python_uses(text: str) -> Iterator[str]:

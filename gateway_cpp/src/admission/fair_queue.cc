@@ -75,6 +75,7 @@ void FairQueue::push(QueueEntry& entry) {
   line.entries.push_back(entry);
   line.work += entry.work;
   in.work += entry.work;
+  ++in.count;
   ++size_;
 }
 
@@ -84,6 +85,7 @@ void FairQueue::unlink(QueueEntry& entry) {
   line.entries.erase(line.entries.iterator_to(entry));
   line.work -= entry.work;
   in.work -= entry.work;
+  --in.count;
   --size_;
   if (line.entries.empty()) {
     in.waiting.erase(in.waiting.iterator_to(line));

@@ -92,6 +92,12 @@ class FairQueue {
   void settle(std::string_view tenant, base::Priority priority, const Charge& charged,
               std::uint64_t true_work);
 
+  // How many go before it as things stand, itself counted: of those that next() looks at. Of more,
+  // the number of all.
+  std::size_t place_of(const QueueEntry& entry) const;
+  // How many wait, by priority.
+  std::array<std::uint32_t, 3> waiting() const;
+
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
   // The work that will start before one that came now: of those that wait and would go before it,
@@ -138,6 +144,7 @@ class FairQueue {
     Lines idle;     // without, least counter first
     std::map<std::string, Line, std::less<>> lines;
     std::uint64_t work = 0;   // of all entries
+    std::uint32_t count = 0;  // of these
     std::uint64_t since = 0;  // the turn at which the first of those that wait came
 
     ~Class();

@@ -4,6 +4,20 @@
 
 namespace penstock::admission {
 
+std::size_t FairQueue::place_of(const QueueEntry& entry) const {
+  Walk walk(*this);
+  std::size_t place = 1;
+  for (const QueueEntry* one = walk.next(); one != nullptr; one = walk.next(), ++place) {
+    if (one == &entry) return place;
+  }
+  return size_;
+}
+
+std::array<std::uint32_t, 3> FairQueue::waiting() const {
+  static_assert(kClasses == 3);
+  return {classes_[0].count, classes_[1].count, classes_[2].count};
+}
+
 FairQueue::Walk::Walk(const FairQueue& queue) : queue_(queue), turn_(queue.turns_) {
   const auto low = static_cast<std::size_t>(base::Priority::kLow);
   const auto normal = static_cast<std::size_t>(base::Priority::kNormal);

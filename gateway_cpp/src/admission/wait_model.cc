@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace penstock::admission {
 namespace {
@@ -187,6 +188,12 @@ std::chrono::microseconds WaitModel::between(std::size_t places, base::SteadyTim
   const auto most = static_cast<double>(std::max<std::size_t>(places, 1));
   const double seconds = std::min(mean_work() / pace(most, now) / most, kMostSeconds);
   return std::chrono::ceil<std::chrono::microseconds>(Seconds(seconds));
+}
+
+std::uint32_t WaitModel::pace_of(std::size_t places, base::SteadyTime now) const {
+  constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
+  const auto most = static_cast<double>(std::max<std::size_t>(places, 1));
+  return static_cast<std::uint32_t>(std::clamp(most * pace(most, now), 0.0, kMost));
 }
 
 double WaitModel::by_clock(const Queue& queue, base::SteadyTime now) const {

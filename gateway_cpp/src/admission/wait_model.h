@@ -58,6 +58,9 @@ class WaitModel {
   // How long after one of so many places the next comes free, in the mean.
   std::chrono::microseconds between(std::size_t places, base::SteadyTime now) const;
 
+  // What so many places together run in a second, in the unit of work.
+  std::uint32_t pace_of(std::size_t places, base::SteadyTime now) const;
+
   // Until a run has ended, estimates are guesses.
   bool has_learnt() const { return ended_ > 0; }
   // Until some more have, nobody knows whether runs end when they are foreseen to.

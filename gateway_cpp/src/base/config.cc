@@ -28,6 +28,12 @@ const Flag* find_flag(std::string_view name) {
   return nullptr;
 }
 
+Action action_of(std::string_view word) {
+  if (word == "--help" || word == "-h") return Action::kHelp;
+  if (word == "--version") return Action::kVersion;
+  return word == "--log-fields" ? Action::kLogFields : Action::kRun;
+}
+
 // Bytes that this process may use: the machine's memory, or less where its control group says so.
 std::size_t memory_bytes() {
   const auto pages = static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
@@ -68,8 +74,8 @@ Result<GatewayConfig> parse_flags(int argc, const char* const* argv) {
   const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i];
-    if (word == "--help" || word == "-h" || word == "--version") {
-      config.action = word == "--version" ? Action::kVersion : Action::kHelp;
+    if (const auto action = action_of(word); action != Action::kRun) {
+      config.action = action;
       return config;
     }
     const std::size_t equals = word.find('=');
@@ -110,7 +116,8 @@ std::string usage() {
     out += standing.empty() ? "\n" : " (" + standing + ")\n";
   }
   out += "  --help                          this text\n";
-  out += "  --version                       the version\n\n";
+  out += "  --version                       the version\n";
+  out += "  --log-fields                    what the log says of a request\n\n";
   out +=
       "SIGHUP: read --tls-cert and --tls-key again.\n"
       "SIGTERM, however often, and one SIGINT: drain; a second SIGINT or SIGQUIT: end at once.\n"

@@ -13,7 +13,7 @@
 namespace penstock::base {
 
 // What the command line asks for.
-enum class Action : std::uint8_t { kRun, kHelp, kVersion };
+enum class Action : std::uint8_t { kRun, kHelp, kVersion, kLogFields };
 
 // What one body may have of each, since an engine's loop pays by the element. Lower where other
 // tenants' streams stutter under large bodies; raise for what your own clients need.
@@ -50,6 +50,7 @@ struct GatewayConfig {
   std::size_t body_least_rate = 1024;         // bytes a second; lower for very slow links
   std::size_t shadow_bytes = 64U << 20U;      // kept for shadows; raise if many find no room
   std::size_t resume_budget_bytes = 128U << 20U;  // 1,000 tokens of each of 20,000 streams
+  std::size_t explain_budget_bytes = 16U << 20U;  // of what was decided; raise to look further back
   std::size_t header_limit_bytes = 32U << 10U;    // raise if a proxy in front adds large headers
   std::size_t stream_credit_bytes = 256U << 10U;  // held per slow client; more smooths bursts
   unsigned max_in_flight = 20000;    // requests at once; each open one costs a descriptor

@@ -63,6 +63,13 @@ struct TraceFacts {
   std::vector<std::pair<std::string_view, std::uint64_t>> dropped = {};  // by reason
 };
 
+// What is kept of what was decided about requests.
+struct ExplainFacts {
+  std::vector<std::pair<std::string_view, std::uint64_t>> kept = {};  // by kind, now
+  std::uint64_t bytes = 0;
+  std::vector<std::pair<std::string_view, std::uint64_t>> dropped = {};  // by reason, since start
+};
+
 struct GatewayFacts {
   std::uint64_t snapshot_version = 0;
   bool control_connected = false;
@@ -77,6 +84,7 @@ struct GatewayFacts {
   std::vector<CanaryFacts> canaries = {};
   std::vector<ProgramFacts> programs = {};
   TraceFacts traces = {};
+  ExplainFacts explain = {};
 };
 
 }  // namespace penstock::base

@@ -6,35 +6,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/utf8_text.h"
+
 namespace penstock::base {
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
 unsigned char byte_at(std::string_view text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
-}
-
-bool continues(std::string_view text, std::size_t i) {
-  return i < text.size() && (byte_at(text, i) & 0xC0U) == 0x80U;
-}
-
-// Length of the UTF-8 sequence that starts at `i`; 0 if there is no valid one.
-std::size_t sequence_length(std::string_view text, std::size_t i) {
-  const unsigned char lead = byte_at(text, i);
-  if (lead < 0x80U) return 1;
-  if (lead < 0xC2U || lead > 0xF4U || !continues(text, i + 1)) return 0;
-  const unsigned char second = byte_at(text, i + 1);
-  if (lead < 0xE0U) return 2;
-  if (!continues(text, i + 2)) return 0;
-  if (lead < 0xF0U) {
-    const bool overlong = lead == 0xE0U && second < 0xA0U;
-    const bool surrogate = lead == 0xEDU && second > 0x9FU;
-    return overlong || surrogate ? 0 : 3;
-  }
-  const bool overlong = lead == 0xF0U && second < 0x90U;
-  const bool beyond = lead == 0xF4U && second > 0x8FU;
-  return overlong || beyond || !continues(text, i + 3) ? 0 : 4;
 }
 
 void put_ascii(TextCursor& out, unsigned char c) {
@@ -99,7 +77,7 @@ std::size_t end_of_plain(std::string_view text, std::size_t i) {
 
 // What stands at `i` and needs a look, as it is written; returns where the next begins.
 std::size_t put_looked_at(TextCursor& out, std::string_view text, std::size_t i) {
-  const std::size_t length = sequence_length(text, i);
+  const std::size_t length = utf8_sequence(text, i);
   if (length == 1) {
     put_ascii(out, byte_at(text, i));
   } else {

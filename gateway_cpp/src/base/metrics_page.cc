@@ -379,6 +379,7 @@ std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>
   add_canaries(page, facts.canaries);
   add_programs(page, facts.programs);
   add_traces(page, facts.traces);
+  add_explain(page, facts.explain);
   add_facts(page, facts);
   return page.take();
 }

@@ -11,5 +11,6 @@ enum class Priority : std::uint8_t { kLow, kNormal, kHigh };  // in that order
 
 // "low", "normal" or "high"; nothing for any other word: upper case is one.
 std::optional<Priority> priority_named(std::string_view word);
+std::string_view name(Priority priority);
 
 }  // namespace penstock::base

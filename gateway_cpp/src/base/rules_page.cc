@@ -53,4 +53,15 @@ void add_programs(Exposition& page, const std::vector<ProgramFacts>& programs) {
   }
 }
 
+void add_explain(Exposition& page, const ExplainFacts& explain) {
+  page.family("explain_records", "gauge",
+              "Requests whose decisions are kept, by what they are kept for.");
+  for (const auto& [kind, count] : explain.kept) page.sample(label("kind", kind), count);
+  page.family("explain_bytes", "gauge", "Bytes of what is kept of them.");
+  page.sample({}, explain.bytes);
+  page.family("explain_dropped_total", "counter",
+              "Of these, those that were given up within an hour, by what was full.");
+  for (const auto& [reason, count] : explain.dropped) page.sample(label("reason", reason), count);
+}
+
 }  // namespace penstock::base

@@ -12,5 +12,6 @@ namespace penstock::base {
 void add_shadows(Exposition& page, const std::vector<ShadowFacts>& shadows);
 void add_canaries(Exposition& page, const std::vector<CanaryFacts>& canaries);
 void add_programs(Exposition& page, const std::vector<ProgramFacts>& programs);
+void add_explain(Exposition& page, const ExplainFacts& explain);
 
 }  // namespace penstock::base

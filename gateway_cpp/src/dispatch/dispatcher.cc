@@ -75,8 +75,10 @@ Admission Dispatcher::place_or_turn(Turn& turn, const PlaceRequest& ask,
   if (!appointments_.empty()) leave_room(load, ask, asked.limits.max_queued);
   const auto decision = admission::decide_place(asked, load);
   note_wait(ask, asked, load);
+  Admission outcome{.refusal = std::nullopt, .turn = turn_of(ask, load)};
   if (const auto* refusal = std::get_if<admission::Refusal>(&decision)) {
-    return {send_away(*refusal, load.estimated_wait, ask)};
+    outcome.refusal = send_away(*refusal, load.estimated_wait, ask);
+    return outcome;
   }
   if (!appointments_.empty()) appointments_.keep(fingerprint(ask));
   const bool can_wait = queued() < asked.limits.max_queued;
@@ -84,13 +86,15 @@ Admission Dispatcher::place_or_turn(Turn& turn, const PlaceRequest& ask,
   if (place) {
     charge(place, ask);
     give(turn, std::move(place));
-    return {};
+    return outcome;
   }
   enroll(turn, ask, waker);
   turn.estimated_ =
       is_near(load, admission::wait_budget(asked)) ? load.estimated_wait : milliseconds(0);
   queue_.push(turn);
-  return {.refusal = std::nullopt, .estimated_wait = load.estimated_wait};
+  outcome.turn.place =
+      ahead_.waiting + static_cast<std::uint32_t>(queue_.place_of(turn));
+  return outcome;
 }
 
 // Waits differ by tenant and priority: what one of others would wait says nothing of those that are

@@ -26,6 +26,7 @@
 #include "base/availability.h"
 #include "base/clock.h"
 #include "dispatch/leg_place.h"
+#include "dispatch/queue_turn.h"
 #include "dispatch/shadow_place.h"
 #include "dispatch/turn.h"
 #include "routing/replica_set.h"
@@ -60,7 +61,7 @@ struct Cost {
 // What an ask came to.
 struct Admission {
   std::optional<admission::Refusal> refusal;
-  std::chrono::milliseconds estimated_wait{0};  // as it was when it came; 0: it had a place at once
+  QueueTurn turn = {};
 };
 
 // A replica as a router program is told of it.
@@ -130,8 +131,8 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   // Those that run the same template as this one, and that nothing speaks against, by their ids.
   std::vector<Engine> engines_like(const routing::Replica& one) const;
   bool is_sound(const routing::Replica& replica) const;
-  // A place goes to that replica, if it has room.
-  bool move(Place& place, const routing::ReplicaId& to);
+  // A place goes to that replica, if it has room, which is told there.
+  bool move(Place& place, const routing::ReplicaId& to, routing::Pick* pick = nullptr);
   // None: it has no room.
   LegPlace place_leg(const routing::ReplicaId& at);
 
@@ -181,6 +182,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                           Wakers& wakers);
   std::uint32_t queued_before(const routing::Counts& counts) const;
   admission::DeploymentLoad load_for(const PlaceRequest& ask) const;
+  QueueTurn turn_of(const PlaceRequest& ask, const admission::DeploymentLoad& load) const;
   void note_wait(const PlaceRequest& ask, const admission::DeploymentAsk& asked,
                  const admission::DeploymentLoad& load);
   void note_waited(const Turn& turn);
@@ -220,6 +222,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
                                std::span<const routing::ReplicaId> excluded, bool patient,
                                Wakers& wakers);
   void leave_to_others(const routing::Replica& replica, Wakers& wakers);
+  void tell_move(const routing::Replica& to, routing::Pick& pick) const;
   std::shared_ptr<routing::Replica> reserve_at(const routing::ReplicaId& id,
                                                routing::ReplicaSet::What what, Wakers& wakers);
   void release(LegPlace& place);

@@ -40,7 +40,7 @@ bool Dispatcher::is_sound(const routing::Replica& replica) const {
   return replica.standing().sound;
 }
 
-bool Dispatcher::move(Place& place, const routing::ReplicaId& to) {
+bool Dispatcher::move(Place& place, const routing::ReplicaId& to, routing::Pick* pick) {
   Wakers wakers;
   {
     const std::lock_guard lock(mutex_);
@@ -48,12 +48,20 @@ bool Dispatcher::move(Place& place, const routing::ReplicaId& to) {
     if (!there) return false;
     const auto before = std::exchange(place.replica_, std::move(there));
     place.config_ = place.replica_->config();
+    if (pick != nullptr) tell_move(*place.replica_, *pick);
     replicas_.release(*before, clock_.steady_now());
     const auto others = hand_out();
     wakers.insert(wakers.end(), others.begin(), others.end());
   }
   for (const auto& waker : wakers) waker->wake();
   return true;
+}
+
+// The load is told as it was before the call.
+void Dispatcher::tell_move(const routing::Replica& to, routing::Pick& pick) const {
+  pick.begin(routing::kByProgram);
+  pick.add(to.id().value, to.standing().load - 1, routing::Verdict::kTaken);
+  pick.more = static_cast<std::uint32_t>(replicas_.replicas().size() - 1);
 }
 
 LegPlace Dispatcher::place_leg(const routing::ReplicaId& at) {

@@ -21,7 +21,7 @@ Place Dispatcher::reserve(const PlaceRequest& ask, std::span<const routing::Repl
                                .prefix = ask.prefix,
                                .excluded = excluded};
   Place place;
-  place.replica_ = replicas_.reserve(traits, now);
+  place.replica_ = replicas_.reserve(traits, now, ask.pick);
   if (!place) return place;
   place.tenant_ = ask.tenant;
   place.priority_ = ask.priority;

@@ -45,6 +45,20 @@ std::uint32_t Dispatcher::continuing(bool runs_on) const {
   }));
 }
 
+// What a request finds that comes now.
+QueueTurn Dispatcher::turn_of(const PlaceRequest& ask,
+                              const admission::DeploymentLoad& load) const {
+  QueueTurn turn{.estimated_wait = load.estimated_wait,
+                 .ready = load.ready,
+                 .with_room = load.with_room,
+                 .running = in_flight_};
+  if (load.with_room > 0 && queue_.empty()) return turn;
+  turn.work_before = work_before(ask.tenant, ask.priority);
+  turn.work_a_second = wait_.pace_of(in_flight_, clock_.steady_now());
+  turn.ahead = queue_.waiting();
+  return turn;
+}
+
 // While there is a queue, as many calls run as may: they are the places.
 std::chrono::milliseconds Dispatcher::wait_for(std::string_view tenant,
                                                base::Priority priority) const {

@@ -89,6 +89,8 @@ struct PlaceRequest {
   std::string_view key;               // id of its API key; empty: none
   std::string_view body;              // by which, with tenant and key, a retry of it is known
   std::vector<std::uint64_t> prefix;  // chained hashes of its prefix's blocks
+  // Where the choice of its place is told, before that is given; null: nowhere. Outlives the turn.
+  routing::Pick* pick = nullptr;
 
   // In the unit of TokenEstimate::work().
   std::uint64_t work() const {

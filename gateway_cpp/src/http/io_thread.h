@@ -67,6 +67,7 @@ class IoThread {
   openai::RequestParser parser_;
   upstream::ReplicaPool pool_;
   proxy::ProgramLinks programs_;
+  proxy::RecordPool records_;
   const proxy::ThreadParts parts_;
   RequestIds ids_;
   StatusPages pages_;

@@ -323,6 +323,18 @@ base::TraceFacts StatusPages::trace_facts() const {
           .dropped = {{"queue_full", counts.queue_full}, {"collector", counts.collector}}};
 }
 
+base::ExplainFacts StatusPages::explain_facts() const {
+  const observe::RecordTotals totals = parts_.records.totals();
+  base::ExplainFacts facts{.bytes = totals.bytes};
+  for (size_t i = 0; i < totals.records.size(); ++i) {
+    facts.kept.emplace_back(name(static_cast<observe::RecordKind>(i)), totals.records[i]);
+  }
+  for (size_t i = 0; i < totals.dropped.size(); ++i) {
+    facts.dropped.emplace_back(name(static_cast<observe::RecordDrop>(i)), totals.dropped[i]);
+  }
+  return facts;
+}
+
 PageText StatusPages::metrics() const {
   base::GatewayFacts facts;
   const auto routes = routes_.read();
@@ -337,6 +349,7 @@ PageText StatusPages::metrics() const {
   facts.canaries = canary_facts();
   facts.programs = program_facts();
   facts.traces = trace_facts();
+  facts.explain = explain_facts();
   facts.deployments.reserve(routes->deployments().size());
   for (const auto& [name, route] : routes->deployments()) {
     facts.deployments.push_back(facts_of(*route));

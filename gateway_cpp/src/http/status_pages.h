@@ -67,6 +67,7 @@ class StatusPages {
   std::vector<base::CanaryFacts> canary_facts() const;
   std::vector<base::ProgramFacts> program_facts() const;
   base::TraceFacts trace_facts() const;
+  base::ExplainFacts explain_facts() const;
   std::string routes_members(const routing::Routes& routes) const;
 
   const proxy::GatewayParts& parts_;

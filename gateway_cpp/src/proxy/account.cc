@@ -168,6 +168,14 @@ std::uint64_t Account::unspent() const {
   return reserved - std::min(reserved, spent);
 }
 
+std::uint64_t Account::cost_nanousd() const {
+  std::uint64_t sum = 0;
+  for (const Account* one = this; one != nullptr; one = one->before_.get()) {
+    sum += one->counts_.cost_nanousd;
+  }
+  return sum;
+}
+
 // Of limits of the day, those of its tenant and those of its key.
 void Account::grant(const admission::DayAsk& ask) {
   const auto now = clock_.wall_now();

@@ -72,6 +72,8 @@ class Account final : public upstream::Payer {
   void open(const routing::DeploymentRoute& deployment, std::string adapter,
             std::shared_ptr<base::DeploymentMetrics> metrics);
   void cost(const upstream::Usage& usage) override;
+  // What it has cost so far, here and with the deployments before.
+  std::uint64_t cost_nanousd() const;
 
  private:
   std::uint64_t unspent() const;

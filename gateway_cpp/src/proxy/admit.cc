@@ -40,7 +40,8 @@ void RequestFlow::describe(Exchange& x) {
   const admission::Tenant& tenant = *x.caller().tenant;
   x.at.wanted.tenant = tenant.id;
   x.at.wanted.priority = tenant.granted(x.ask.priority);
-  x.at.wanted.adapter = x.record().adapter;
+  x.at.wanted.adapter = x.record().adapter();
+  x.at.wanted.pick = &x.record().next_pick;
   x.at.wanted.session = x.session_hash();
   x.at.wanted.share = x.at.route.deployment->canary.empty() ? 0 : x.share();
   const std::string& body = x.large ? *x.large->text : x.ask.body;
@@ -70,6 +71,10 @@ void RequestFlow::appraise(Exchange& x) {
       x.at.dispatcher->appraise(x.body_bytes, x.request.max_tokens, x.request.answers());
   x.at.wanted.estimate = appraisal.estimate;
   x.at.least_prompt = appraisal.least_prompt;
+  StayRecord& stay = *x.record().here();
+  stay.prompt_estimate = static_cast<uint32_t>(appraisal.estimate.prompt);
+  stay.completion_estimate = static_cast<uint32_t>(appraisal.estimate.completion);
+  stay.priority = x.at.wanted.priority;
 }
 
 // A candidate may cost more than what was asked for, and that its tenant has no money for it is no
@@ -81,7 +86,7 @@ base::MaybeError RequestFlow::admit_by_tenant(Exchange& x) {
   auto no = reserve();
   const bool is_dear = no && no->reason == admission::DropReason::kQuota;
   if (is_dear && x.at.way == Way::kCanary && !x.is_at_home()) {
-    x.settlement.passed_over(x.record().deployment, admission::name(no->reason));
+    x.record().leave(x.record().deployment(), admission::name(no->reason));
     x.canary.reset();
     if (auto gone = enter_asked(x)) return gone;
     describe(x);
@@ -111,12 +116,15 @@ base::MaybeError RequestFlow::admit_to_deployment(Exchange& x) {
       .max_tokens_field = limit_field(*x.ask.endpoint)};
   const auto outcome =
       x.at.dispatcher->admit(x.at.turn(), x.at.wanted, asked, [&x] { return x.make_waker(); });
+  StayRecord& stay = *x.record().here();
+  stay.turn = outcome.turn;
+  stay.has_turn = true;
   if (outcome.refusal) {
     x.at.account->leave_budget();
     return refused(x, *outcome.refusal);
   }
   x.at.queued();
-  x.at.estimated_wait = outcome.estimated_wait;
+  x.at.estimated_wait = outcome.turn.estimated_wait;
   arm_unless_none(x.queue_deadline, within_deadline(x, route.limits.queue_deadline));
   return std::nullopt;
 }

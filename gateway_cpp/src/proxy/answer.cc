@@ -2,6 +2,7 @@
 // for a request to end.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "base/json_text.h"
@@ -19,6 +20,11 @@ using std::chrono::milliseconds;
 
 constexpr std::string_view kEventStream = "text/event-stream";
 constexpr std::string_view kPing = ": ping\n\n";
+
+// What is too long for a record is as long as it can.
+uint32_t bounded_us(uint64_t time) {
+  return static_cast<uint32_t>(std::min<uint64_t>(time, std::numeric_limits<uint32_t>::max()));
+}
 
 bool is_event_stream(std::string_view content_type) {
   return content_type.substr(0, kEventStream.size()) == kEventStream;
@@ -69,6 +75,11 @@ void RequestFlow::note_success(Exchange& x) {
   if (!x.attempts.call().finished()) return;
   const upstream::Finished& outcome = x.attempts.call().outcome();
   const upstream::Usage usage = outcome.usage.value_or(upstream::Usage());
+  AttemptRecord& attempt = record.attempts.back();
+  attempt.queued_us = bounded_us(outcome.queue_us);
+  attempt.prefill_us = bounded_us(outcome.prefill_us);
+  attempt.decode_us = bounded_us(outcome.decode_us);
+  attempt.cached_tokens = usage.cached_tokens;
   if (outcome.prefill_us > 0 && x.resumes() == 0) {
     record.engine_ttft = std::chrono::microseconds(outcome.queue_us + outcome.prefill_us);
   }
@@ -97,6 +108,8 @@ void RequestFlow::clear(Exchange& x) {
 // The client's answer is an error: as a status if it has seen none yet, else in the stream.
 Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
   if (x.attempts.is_under_way()) x.note_tokens(x.attempts.call().seen());
+  if (x.delivery.has_all()) x.record().end_attempt({}, x.settlement.age_us());
+  note_attempt_over(x, error);
   x.attempts.drop();
   x.at.leave_queue();
   x.danger.aboard.leave();
@@ -106,9 +119,7 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
     x.failed(error);
   }
   if (!x.delivery.is_stream()) {  // nobody has seen an answer of another
-    x.record().degraded = {};
-    x.record().rung.clear();
-    x.record().trimmed.clear();
+    x.record().forget_degraded();
   }
   if (error.kind == base::Kind::kClientGone || x.delivery.is_closed()) co_return;
   if (x.delivery.is_stream()) {

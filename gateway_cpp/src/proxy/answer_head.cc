@@ -57,7 +57,7 @@ void add_facts(AnswerHead& head, std::string backend_version, const upstream::He
 // Model and adapter, with their versions. A replica that does not tell its model has the route's.
 std::string backend_version(const Exchange& x) {
   const upstream::Head& told = x.attempts.call().head();
-  const std::string& adapter = x.settlement.record.adapter;
+  const std::string& adapter = x.settlement.record.adapter();
   const std::string& model = told.model.empty() ? x.at.route.deployment->model : told.model;
   std::string version;
   version.reserve(model.size() + told.model_version.size() + adapter.size() + 2);
@@ -82,19 +82,19 @@ AnswerHead head_of(const Exchange& x, unsigned status, std::string_view content_
   const auto now = x.parts.clock.steady_now();
   add_beginning(head, x.settlement.age(now), record.trace_id);
   if (!record.replica.empty()) {
-    head.headers.push_back({"x-penstock-backend", record.deployment});
+    head.headers.push_back({"x-penstock-backend", record.deployment()});
     head.headers.push_back({"x-penstock-replica", record.replica});
-    head.headers.push_back({"x-penstock-queue-ms", milliseconds_text(x.queue_wait)});
+    head.headers.push_back({"x-penstock-queue-ms", milliseconds_text(record.queue_wait)});
     head.headers.push_back(
         {"x-penstock-estimated-wait-ms", std::to_string(x.at.estimated_wait.count())});
   }
-  if (!record.adapter.empty()) {
-    head.headers.push_back({"x-penstock-adapter-version", record.adapter});
+  if (!record.adapter().empty()) {
+    head.headers.push_back({"x-penstock-adapter-version", record.adapter()});
   }
   if (!record.degraded.empty()) {
     head.headers.push_back({"x-penstock-degraded", std::string(record.degraded)});
   }
-  if (!record.trimmed.empty()) head.headers.push_back({"x-penstock-trimmed", record.trimmed});
+  if (record.is_trimmed()) head.headers.push_back({"x-penstock-trimmed", trimmed_text(record)});
   if (x.attempts.is_under_way() && x.attempts.call().has_head()) {
     add_facts(head, backend_version(x), x.attempts.call().head());
   }
@@ -108,22 +108,22 @@ std::string making_of(const Exchange& x) {
   const upstream::Usage usage = x.attempts.call().outcome().usage.value_or(upstream::Usage());
   const std::string version = backend_version(x);
   return metadata_event(*x.delivery.names(), {.trace_id = record.trace_id,
-                                              .backend = record.deployment,
+                                              .backend = record.deployment(),
                                               .replica = record.replica,
                                               .backend_version = version,
                                               .model_version = head.model_version,
-                                              .adapter_version = record.adapter,
+                                              .adapter_version = record.adapter(),
                                               .degraded = record.degraded,
                                               .trimmed_messages = head.trimmed_messages,
                                               .trimmed_tokens = head.trimmed_tokens,
-                                              .queue = x.queue_wait,
+                                              .queue = record.queue_wait,
                                               .estimated_wait = x.at.estimated_wait,
                                               .ttft = record.ttft.value_or(x.settlement.age()),
                                               .total = x.settlement.age(),
                                               .prompt_tokens = usage.prompt_tokens,
                                               .completion_tokens = usage.completion_tokens,
                                               .cached_tokens = usage.cached_tokens,
-                                              .attempts = record.attempts,
+                                              .attempts = record.attempts_made,
                                               .resumes = x.resumes()});
 }
 

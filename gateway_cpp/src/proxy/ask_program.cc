@@ -57,7 +57,7 @@ v1::RouteAsk RequestFlow::route_ask(const Exchange& x, const EngineErrand& erran
   ask.set_request_id(x.ask.request_id);
   ask.set_deployment(errand.deployment);
   ask.set_path(std::string(x.ask.endpoint->path));
-  ask.set_adapter(x.settlement.record.adapter);
+  ask.set_adapter(x.settlement.record.adapter());
   if (x.at.wanted.session != 0) base::append_hex(*ask.mutable_session(), x.at.wanted.session);
   ask.set_category(x.ask.category);
   ask.set_estimated_tokens(static_cast<uint32_t>(x.at.wanted.estimate.prompt));

@@ -38,7 +38,7 @@ base::Error refusal_of(const std::string& candidate, PassedOver why) {
 void pass_over(Exchange& x, const std::string& candidate, PassedOver why) {
   // That its tenant may not go there is no fault of the candidate's.
   if (why == PassedOver::kNotAllowed) return x.canary.reset();
-  x.settlement.passed_over(candidate, routing::name(why));
+  x.record().pass_over(candidate, routing::name(why), x.settlement.entered_us());
   x.canary->course.left(refusal_of(candidate, why));
 }
 
@@ -106,10 +106,10 @@ std::optional<RequestFlow::Elsewhere> RequestFlow::revision_of(Exchange& x, cons
 // What it leaves, as the log tells it.
 std::string RequestFlow::arm_of(const Exchange& x) {
   const RequestRecord& record = x.settlement.record;
-  if (x.at.way != Way::kCanary || !x.is_at_home()) return record.deployment;
+  if (x.at.way != Way::kCanary || !x.is_at_home()) return record.deployment();
   const std::string& digest = x.canary->rule->candidate_digest;
-  return digest.empty() ? record.deployment + ":" + record.adapter
-                        : record.deployment + "@" + digest.substr(0, kDigestShown);
+  return digest.empty() ? record.deployment() + ":" + record.adapter()
+                        : record.deployment() + "@" + digest.substr(0, kDigestShown);
 }
 
 // Its place may be at another revision: the candidate's replicas have failed it, or have no room.
@@ -122,7 +122,8 @@ void RequestFlow::note_revision(Exchange& x) {
   const std::string arm = arm_of(x);
   const bool was_there = x.attempts.last() && x.attempts.failover().reached_any();
   const base::Error why = was_there ? *x.attempts.last() : refusal_of(arm, PassedOver::kNoReplica);
-  x.settlement.passed_over(arm, cause_of(why));
+  x.record().leave(arm, cause_of(why));
+  x.record().return_to(x.record().deployment(), x.record().adapter(), x.settlement.entered_us());
   x.canary->course.left(why);
   x.at.way = Way::kReturned;
   x.at.wanted.rest = true;

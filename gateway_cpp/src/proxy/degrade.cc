@@ -20,12 +20,6 @@ std::string text_of(const routing::Rung& rung) {
   return rung.kind == Kind::kTrim ? "trim" : "fallback:" + rung.deployment;
 }
 
-std::string trimmed_text(const upstream::Head& head) {
-  if (head.trimmed_messages == 0 && head.trimmed_tokens == 0) return {};
-  return "messages=" + std::to_string(head.trimmed_messages) +
-         ", tokens=" + std::to_string(head.trimmed_tokens);
-}
-
 }  // namespace
 
 // What engines die of goes to no other engine, whatever it is refused for: it was maybe not looked
@@ -58,8 +52,8 @@ void RequestFlow::note_refusal(Exchange& x, const base::Error& no) {
     return;
   }
   descent.ending = {.error = no,
-                    .deployment = x.record().deployment,
-                    .adapter = x.record().adapter,
+                    .deployment = x.record().deployment(),
+                    .adapter = x.record().adapter(),
                     .replica = x.record().replica,
                     .estimated_wait = x.at.estimated_wait};
   if (x.attempts.is_under_way()) descent.ending.seen = x.attempts.call().seen();
@@ -70,7 +64,7 @@ const routing::Rung* RequestFlow::next_rung(Exchange& x) {
   const auto limit = parts_.config.first_event_deadline;
   if (limit.count() > 0 && parts_.clock.steady_now() - x.admitted >= limit) return nullptr;
   return x.descent->walk.next([&](const std::string& name) {
-    return name != x.record().deployment && !x.has_left(name) && !is_passed_over(x, name);
+    return name != x.record().deployment() && !x.has_left(name) && !is_passed_over(x, name);
   });
 }
 
@@ -94,7 +88,7 @@ bool RequestFlow::has_rung(Exchange& x, admission::DegradeReason reason) {
   const bool no_engine = x.danger.may_kill() || (x.descent && x.descent->no_engine);
   const routing::Route& asked = x.descent ? x.descent->asked : x.named();
   const auto takes_it = [&](const std::string& name) {
-    if (name == x.record().deployment || x.has_left(name)) return false;
+    if (name == x.record().deployment() || x.has_left(name)) return false;
     const auto found = elsewhere(x, asked, name, Way::kRung, no_engine);
     const auto* there = std::get_if<Elsewhere>(&found);
     return there && there->dispatcher->is_usable_for(there->route.adapter()) &&
@@ -117,7 +111,7 @@ bool RequestFlow::is_passed_over(Exchange& x, const std::string& deployment) {
   const auto found = elsewhere(x, x.descent->asked, deployment, Way::kRung, x.descent->no_engine);
   const auto* why = std::get_if<routing::PassedOver>(&found);
   if (!why) return false;
-  x.settlement.passed_over(deployment, routing::name(*why));
+  x.record().pass_over(deployment, routing::name(*why), x.settlement.age_us());
   if (*why != routing::PassedOver::kNotAllowed) x.descent->note(deployment, routing::name(*why));
   return true;
 }
@@ -139,11 +133,16 @@ base::MaybeError RequestFlow::enter_rung(Exchange& x) {
   const routing::Rung& rung = *x.descent->rung;
   if (rung.kind == Kind::kTrim) {
     x.is_cut = true;
+    note_stay(x, Way::kRung, x.at.route);
     return std::nullopt;
   }
   auto found = elsewhere(x, x.descent->asked, rung.deployment, Way::kRung, x.descent->no_engine);
   auto* there = std::get_if<Elsewhere>(&found);
-  if (!there) return gone_from_routes(rung.deployment);
+  if (!there) {
+    x.record().pass_over(rung.deployment, routing::name(std::get<routing::PassedOver>(found)),
+                         x.settlement.age_us());
+    return gone_from_routes(rung.deployment);
+  }
   enter(x, Way::kRung, std::move(*there));
   x.record().replica.clear();
   return std::nullopt;
@@ -156,10 +155,9 @@ base::Error RequestFlow::step_back(Exchange& x) {
   note_answered_besides(x, ending.deployment);
   const auto told = std::ranges::find(x.left, ending.deployment, &Departure::deployment);
   if (told != x.left.end()) x.at.dispatcher = told->dispatcher;
-  x.record().deployment = std::move(ending.deployment);
-  x.record().adapter = std::move(ending.adapter);
+  x.record().return_to(ending.deployment, ending.adapter, x.settlement.age_us());
   x.record().replica = std::move(ending.replica);
-  x.at.estimated_wait = x.record().estimated_wait = ending.estimated_wait;
+  x.at.estimated_wait = ending.estimated_wait;
   x.note_tokens(ending.seen);
   if (!x.descent->tried.empty()) {
     ending.error.message += " Nor could its ladder help: " + x.descent->tried + ".";
@@ -178,17 +176,19 @@ void RequestFlow::note_answered_besides(const Exchange& x, const std::string& de
 // need not wait for it.
 void RequestFlow::note_degraded(Exchange& x) {
   using admission::DegradeReason;
-  if (!x.left.empty()) note_answered_besides(x, x.record().deployment);
+  if (!x.left.empty()) note_answered_besides(x, x.record().deployment());
   const auto* rung = x.descent ? x.descent->rung : nullptr;
   RequestRecord& record = x.record();
-  record.trimmed = trimmed_text(x.attempts.call().head());
+  const upstream::Head& head = x.attempts.call().head();
+  record.trimmed_messages = head.trimmed_messages;
+  record.trimmed_tokens = head.trimmed_tokens;
   record.degraded = {};
   const bool is_fallback = rung != nullptr && rung->kind == Kind::kFallback;
-  if (!is_fallback && record.trimmed.empty()) return;  // it did not have to be trimmed
+  if (!is_fallback && !record.is_trimmed()) return;  // it did not have to be trimmed
   record.degraded =
       admission::name(x.descent ? x.descent->walk.reason() : DegradeReason::kContextLength);
   record.rung = is_fallback ? text_of(*rung) : "trim";
-  record.asked = x.descent ? x.descent->asked.deployment->name : record.deployment;
+  record.asked = x.descent ? x.descent->asked.deployment->name : record.deployment();
 }
 
 // A rung has no more time than the request has left for its first event; 0: no limit.

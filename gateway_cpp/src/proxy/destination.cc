@@ -31,6 +31,14 @@ std::optional<routing::Route> renewed(const routing::Routes& routes, const routi
   return routing::Route{found->second, then.version};
 }
 
+// What stands in the name for the adapter; empty: the adapter itself.
+std::string_view alias_of(std::string_view model, std::string_view adapter) {
+  const size_t colon = model.rfind(':');
+  if (colon == std::string_view::npos) return {};
+  const std::string_view named = model.substr(colon + 1);
+  return named == adapter ? std::string_view() : named;
+}
+
 // Routes and dispatchers change one after the other: whoever comes again finds both.
 base::Error just_replaced(const std::string& deployment) {
   auto error = base::make_error(
@@ -53,6 +61,7 @@ void RequestFlow::enter(Exchange& x, Way way, Elsewhere to) {
 
 // Gives back all that it has of the deployment that could not answer it: `why`.
 void RequestFlow::leave(Exchange& x, const base::Error& why) {
+  note_attempt_over(x, why);
   x.attempts.leave();
   x.program.reset();
   x.at.account->leave_budget();
@@ -62,11 +71,9 @@ void RequestFlow::leave(Exchange& x, const base::Error& why) {
   x.settlement.left(arm_of(x), why);
   if (x.canary) x.canary->course.left(why);
   if (x.record().resumption) x.record().resumption->paid = {};  // there
-  x.record().degraded = {};
-  x.record().rung.clear();
-  x.record().trimmed.clear();
-  if (!x.has_left(x.record().deployment)) {
-    x.left.push_back({x.record().deployment, x.at.dispatcher});
+  x.record().forget_degraded();
+  if (!x.has_left(x.record().deployment())) {
+    x.left.push_back({x.record().deployment(), x.at.dispatcher});
   }
 }
 
@@ -81,15 +88,17 @@ base::MaybeError RequestFlow::resolve(Exchange& x) {
   const routing::DeploymentRoute& named = *route->deployment;
   std::optional<routing::Route> version;
   if (!named.canary_rules.empty()) version = candidate_version(x, *route);
-  x.record().deployment = named.name;
-  x.record().adapter = route->adapter();
   if (auto no = tenant.refuses(named.name, route->adapter())) {
+    note_stay(x, Way::kNamed, *route);
     return x.request.model.empty() ? tenant.unresolved(*no, {}) : *no;
   }
   // Who named no model is answered by the name of the one there is.
   if (x.request.model.empty()) x.request.model = named.name;
   auto dispatcher = parts_.dispatchers.of(named);
-  if (!dispatcher) return just_replaced(named.name);
+  if (!dispatcher) {
+    note_stay(x, Way::kNamed, *route);
+    return just_replaced(named.name);
+  }
   Elsewhere to{*std::move(route), std::move(dispatcher)};
   if (x.left.empty() && !(named.canary.empty() && named.canary_rules.empty())) {
     if (auto canary = canary_of(x, to, std::move(version))) {
@@ -103,16 +112,26 @@ base::MaybeError RequestFlow::resolve(Exchange& x) {
 }
 
 void RequestFlow::take(Exchange& x, routing::Route route) {
-  x.record().deployment = route.deployment->name;
-  x.record().adapter = route.adapter();
+  note_stay(x, x.at.way, route);
   x.at.route = std::move(route);
+}
+
+// By what its name came there: that of its canary, or of the alias that stands for the adapter.
+void RequestFlow::note_stay(Exchange& x, Way way, const routing::Route& at) {
+  StayRecord& stay =
+      x.record().stay(way, at.deployment->name, at.adapter(), x.settlement.entered_us());
+  if (way == Way::kCanary && x.canary) {
+    stay.by = x.canary->rule->name;
+  } else if (!at.adapter().empty()) {
+    stay.by = alias_of(x.request.model, at.adapter());
+  }
 }
 
 // Before another attempt: the deployment may have other limits and replicas by now, or be gone.
 base::MaybeError RequestFlow::resolve_again(Exchange& x) {
   x.settlement.enter(base::Phase::kResolve);
   auto route = renewed(*parts_.routes.read(), x.at.route);
-  if (!route) return gone_from_routes(x.record().deployment);
+  if (!route) return gone_from_routes(x.record().deployment());
   x.at.route = *std::move(route);
   return routing::refuses(x.at.route, x.ask.endpoint->path);
 }
@@ -183,7 +202,7 @@ bool RequestFlow::was_made_anew(const Exchange& x, const base::Error& no) {
   const bool is_asked = x.at.way == Way::kNamed || x.at.way == Way::kReturned;
   if (!is_asked || x.descent || no.kind != base::Kind::kModelNotFound) return false;
   const auto& deployments = parts_.routes.read()->deployments();
-  const auto found = deployments.find(x.settlement.record.deployment);
+  const auto found = deployments.find(x.settlement.record.deployment());
   return found != deployments.end() && x.at.route.deployment != nullptr &&
          is_another(*found->second, *x.at.route.deployment);
 }
@@ -205,10 +224,10 @@ bool RequestFlow::may_return(const Exchange& x, const base::Error& no) {
 base::MaybeError RequestFlow::enter_asked(Exchange& x) {
   x.at.way = Way::kReturned;
   x.record().replica.clear();
-  x.record().deployment = x.asked->deployment->name;
   auto route = renewed(*parts_.routes.read(), *x.asked);
+  auto dispatcher = route ? parts_.dispatchers.of(*route->deployment) : nullptr;
+  if (!dispatcher) note_stay(x, Way::kReturned, *x.asked);
   if (!route) return resolve(x);
-  auto dispatcher = parts_.dispatchers.of(*route->deployment);
   if (!dispatcher) return just_replaced(route->deployment->name);
   enter(x, Way::kReturned, {*std::move(route), std::move(dispatcher)});
   return routing::refuses(x.at.route, x.ask.endpoint->path);

@@ -12,18 +12,11 @@
 #include "base/clock.h"
 #include "dispatch/dispatcher.h"
 #include "proxy/account.h"
+#include "proxy/decision.h"
 #include "proxy/stage.h"
 #include "routing/route_table.h"
 
 namespace penstock::proxy {
-
-// How a request came to where it is.
-enum class Way : uint8_t {
-  kNamed,     // its client asked for it
-  kCanary,    // it is in the share of a canary of the one that was asked
-  kReturned,  // its canary could not answer: the one that was asked is to
-  kRung,      // of the ladder of the one that was asked
-};
 
 // What it has there.
 enum class Has : uint8_t {
@@ -73,7 +66,7 @@ class Destination {
   }
   // It is at that replica from now on, if there is room.
   bool move_place(const routing::ReplicaId& to) {
-    return to == replica()->id() || dispatcher->move(place_, to);
+    return to == replica()->id() ? keep_place() : dispatcher->move(place_, to, wanted.pick);
   }
   // It goes with a call.
   dispatch::Place give_place() {
@@ -94,6 +87,12 @@ class Destination {
   }
 
  private:
+  // It is the one that the policy chose, too.
+  bool keep_place() {
+    if (wanted.pick != nullptr) wanted.pick->policy = routing::kByProgram;
+    return true;
+  }
+
   dispatch::Turn turn_;
   dispatch::Place place_;
   Stage<Has, kDestination> has_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "dispatch/dispatcher.h"
+#include "proxy/decision.h"
 #include "proxy/engine_leg.h"
 #include "proxy/parts.h"
 #include "runtime/body_budget.h"
@@ -76,8 +77,8 @@ class EngineCalls {
   upstream::KvHint left_at(std::string_view replica_id) const;
   // An engine has died with the prompt aboard; null: none has.
   const LegDeath* death() const { return death_ ? &*death_ : nullptr; }
-  // What has run, for logs: "prep_recv@r2=992/1ms, remote_send@r1=transfer/55ms".
-  const std::string& told() const { return told_; }
+  // What has run, the last of it.
+  const std::vector<LegRecord>& told() const { return told_; }
 
   runtime::Signal& news() const { return errand_.news; }
   // Nothing goes on, and no lease but this one stays.
@@ -126,7 +127,7 @@ class EngineCalls {
   bool tokenizes_ = false;    // a leg of ours is under way for it
   std::string prompt_fault_;  // why there is none
   std::optional<LegDeath> death_;
-  std::string told_;
+  std::vector<LegRecord> told_;
 };
 
 }  // namespace penstock::proxy

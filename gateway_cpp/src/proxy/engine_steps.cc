@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::string_view kUnread = "its answer makes no sense";
 
-int64_t ms_between(base::SteadyTime begun, base::SteadyTime now) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now - begun).count();
-}
-
 }  // namespace
 
 void EngineCalls::look_at(EngineLeg& leg, base::SteadyTime now) {
@@ -176,15 +172,12 @@ void EngineCalls::end(EngineLeg& leg) {
 void EngineCalls::note_end(const EngineLeg& leg) {
   const auto now = errand_.parts.clock.steady_now();
   errand_.parts.metrics.deployment(errand_.deployment)->engine_call.observe(now - leg.begun);
-  if (!told_.empty()) told_ += ", ";
-  told_.append(proxy::name_of(leg.wanted.verb())).append("@");
-  told_.append(leg.at ? leg.at->id().value : "?").append("=");
-  if (leg.reply.error().empty()) {
-    told_ += std::to_string(std::max(leg.reply.moved_tokens(), leg.reply.matched_len()));
-  } else {
-    told_ += leg.reply.error();
-  }
-  told_.append("/").append(std::to_string(ms_between(leg.begun, now))).append("ms");
+  if (told_.size() == kMostLegs) told_.erase(told_.begin());
+  told_.push_back({.call = proxy::name_of(leg.wanted.verb()),
+                   .replica = leg.at ? leg.at->id().value : "?",
+                   .failure = leg.reply.error(),
+                   .tokens = std::max(leg.reply.moved_tokens(), leg.reply.matched_len()),
+                   .took = std::chrono::duration_cast<std::chrono::microseconds>(now - leg.begun)});
 }
 
 // What it says against the replica, and of what its engine computed.

@@ -106,7 +106,7 @@ struct Exchange {
         ask(asked),
         trace(in),
         trace_parent(trace, trace.span),
-        settlement(parts.clock, parts.log, parts.metrics, parts.state, ask.received),
+        settlement(parts.settling, ask.received),
         at(std::make_shared<Account>(parts.clock, parts.usage, ask.caller)),
         queue_deadline(parts.timers, to.signal()),
         heartbeat(parts.timers, to.signal()),
@@ -116,6 +116,7 @@ struct Exchange {
     record().request_id = ask.request_id;
     record().client_request_id = ask.client_request_id;
     record().trace_id = trace_parent.trace_id();
+    record().trace = trace;
     record().path = ask.endpoint->path;
     record().tenant = ask.caller.tenant->id;
     record().key_id = ask.caller.key_id;
@@ -125,6 +126,7 @@ struct Exchange {
     opening.bytes = ask.body.size();
   }
   ~Exchange() {
+    record().cost_nanousd = at.account->cost_nanousd();
     if (canary) end_canary();
     if (job) job->leave();
     if (waker) waker->leave();
@@ -140,6 +142,7 @@ struct Exchange {
     request = std::move(read);
     ask.endpoint = request.endpoint;
     record().path = request.endpoint->path;
+    record().model.assign(request.model, 0, kMostKeptModelBytes);
   }
   // For its turn, where it has to wait for one.
   std::shared_ptr<dispatch::Waker> make_waker() {
@@ -261,7 +264,7 @@ struct Exchange {
   base::SteadyTime admitted;               // when admission began
   base::SteadyTime waits_from;             // since when it waits for a place
   base::SteadyTime sent;                   // when the request first went to a replica
-  std::chrono::nanoseconds queue_wait{0};  // for places, before each attempt
+  unsigned sends = 0;                      // to replicas, those that were called back, too
   size_t body_bytes = 0;                   // of the request
   std::shared_ptr<WakeUp> waker;           // null: it never had to wait
   Opening opening;

@@ -78,7 +78,7 @@ Awaitable<bool> RequestFlow::leaves_stuck(Exchange& x) {
   x.danger.aboard.leave();
   x.attempts.call().pay_seen();
   note_paid(x);
-  x.attempts.close(why_it_moves(routing::Word::kStuck));
+  close(x, why_it_moves(routing::Word::kStuck));
   co_return true;
 }
 

@@ -15,8 +15,10 @@
 #include "control_plane/program_directory.h"
 #include "control_plane/shadow_sink.h"
 #include "dispatch/dispatchers.h"
+#include "observe/record_store.h"
 #include "observe/tracer.h"
 #include "openai/request.h"
+#include "proxy/settle.h"
 #include "routing/route_table.h"
 #include "runtime/awaitable.h"
 #include "runtime/body_budget.h"
@@ -51,7 +53,9 @@ struct GatewayParts {
   admission::CanaryBook& canaries;
   admission::ProgramBook& program_book;
   const control_plane::ProgramDirectory& program_directory;
+  const observe::RecordStore& records;
   const observe::Tracer& tracer;
+  observe::RecordSink* record_sink;  // null: nobody reads what was decided
 };
 
 // Built by its I/O thread, and used by that one only.
@@ -64,6 +68,7 @@ struct ThreadParts : GatewayParts {
   upstream::Upstream& upstream;
   runtime::Executor io;
   ProgramLinks& programs;  // router programs beside the gateway
+  const Settling settling;
 };
 
 }  // namespace penstock::proxy

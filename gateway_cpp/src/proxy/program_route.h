@@ -53,7 +53,7 @@ class ProgramRoute {
 
   // "decided", "slow"; empty: it is not settled yet.
   std::string_view decision() const;
-  const std::string& legs() const { return engines_.told(); }
+  const std::vector<LegRecord>& legs() const { return engines_.told(); }
   const LegDeath* death() const { return engines_.death(); }
 
  private:

@@ -1,6 +1,7 @@
 #include "proxy/request_flow.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -120,7 +121,7 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
       co_return std::nullopt;
     }
     const Next next = begins_again(x, co_await note_failure(x));
-    x.attempts.close(failure_error(x));
+    close(x, failure_error(x));
     if (next == Next::kGiveUp) co_return no_replica_left(x);
     over = co_await wait_to_begin_again(x);
     if (over) co_return over;
@@ -132,14 +133,14 @@ void RequestFlow::note_opening(Exchange& x, base::SteadyTime now) {
   const auto& metrics = x.settlement.opening();
   metrics->queue_wait.observe(now - x.at.entered);
   metrics->note_estimate(x.at.estimated_wait, now - x.at.entered);
-  x.record().estimated_wait = x.at.estimated_wait;
-  x.at.account->open(*x.at.route.deployment, x.record().adapter, metrics);
+  x.at.account->open(*x.at.route.deployment, x.record().adapter(), metrics);
 }
 
 // Each time that it has waited for a place, with one or in vain.
 void RequestFlow::note_waited(Exchange& x, base::SteadyTime now) {
-  x.queue_wait += now - std::exchange(x.waits_from, now);
-  x.record().queue_wait = x.queue_wait;
+  const auto waited = now - std::exchange(x.waits_from, now);
+  x.record().queue_wait += waited;
+  x.record().here()->waited += waited;
 }
 
 void RequestFlow::send(Exchange& x) {
@@ -152,11 +153,12 @@ void RequestFlow::send(Exchange& x) {
   if (!x.settlement.is_open()) note_opening(x, now);
   if (x.canary && !rest && (x.is_at_home() || !x.canary->candidate)) note_revision(x);
   Target target(x.at.replica());
+  x.record().send(target.id, why_sent(x), x.settlement.age_us(now));
   x.attempts.sent_to(target);
   x.record().replica = target.id;
-  x.record().attempts = x.attempts.failover().attempts();
+  x.record().attempts_made = x.attempts.failover().attempts();
   auto request = call_request(x);
-  const base::TraceParent parent(x.trace, x.trace.span_of_attempt(x.record().attempts));
+  const base::TraceParent parent(x.trace, x.trace.span_of_attempt(++x.sends));
   if (parts_.tracer.rule().collects) request.traceparent = parent.text();
   if (x.program && !rest) request.kv = x.program->take_kv(target.id);
   const upstream::Resume resume = rest && !rest->anew ? resume_of(x) : upstream::Resume();
@@ -166,6 +168,35 @@ void RequestFlow::send(Exchange& x) {
   const uint32_t config = x.at.config();
   call->hold(held_for(x));
   x.attempts.begin(std::move(target), std::move(call), config);
+}
+
+// Why it is sent: for the first time with this deployment, or after which end of the one before.
+std::string_view RequestFlow::why_sent(const Exchange& x) {
+  constexpr std::array<std::string_view, base::kResumeReasons> kResumes = {
+      "resume:kill", "resume:hang", "resume:crash", "resume:lost", "resume:hand_over"};
+  if (x.pauses()) return kResumes[static_cast<size_t>(x.settlement.record.resumption->reason)];
+  const Failover& before = x.attempts.failover();
+  if (before.tried().empty()) return "first";
+  return before.refused().empty() ? "again" : "failover";
+}
+
+// With the call that is under way, if one is.
+void RequestFlow::note_attempt_over(Exchange& x, const base::Error& why) {
+  if (!x.attempts.is_under_way()) return;
+  x.record().end_attempt(why.code, x.settlement.age_us());
+  x.record().attempts.back().cached_tokens = x.attempts.call().seen().cached_tokens;
+}
+
+// It was in vain, and another may follow.
+void RequestFlow::close(Exchange& x, base::Error why) {
+  note_attempt_over(x, why);
+  x.attempts.close(std::move(why));
+}
+
+// Likewise, and none may.
+void RequestFlow::fail_attempt(Exchange& x, base::Error why) {
+  note_attempt_over(x, why);
+  x.attempts.failed(std::move(why));
 }
 
 // What its calls before have cost is paid for.
@@ -201,7 +232,7 @@ uint32_t RequestFlow::adapter_wait_ms(const Exchange& x) {
 // All calls of a thread share one message to the replica, which must be text where it says so: the
 // id is ours, model and adapter are names of the routes, and the rest is checked here.
 upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
-  const std::string& adapter = x.settlement.record.adapter;
+  const std::string& adapter = x.settlement.record.adapter();
   const routing::DeploymentRoute& deployment = *x.at.route.deployment;
   const routing::Limits& limits = deployment.limits;
   upstream::CallRequest request{

@@ -65,6 +65,10 @@ class RequestFlow {
   Awaitable<base::MaybeError> open(Exchange& x);
   Awaitable<base::MaybeError> first_news(Exchange& x);
   void send(Exchange& x);
+  static std::string_view why_sent(const Exchange& x);
+  static void note_attempt_over(Exchange& x, const base::Error& why);
+  static void close(Exchange& x, base::Error why);
+  static void fail_attempt(Exchange& x, base::Error why);
   static void note_opening(Exchange& x, base::SteadyTime now);
   static void note_waited(Exchange& x, base::SteadyTime now);
   uint32_t adapter_wait_ms(const Exchange& x);
@@ -83,6 +87,7 @@ class RequestFlow {
   void enter(Exchange& x, Way way, Elsewhere to);
   static void leave(Exchange& x, const base::Error& why);
   static void take(Exchange& x, routing::Route route);
+  static void note_stay(Exchange& x, Way way, const routing::Route& at);
   std::variant<Elsewhere, routing::PassedOver> elsewhere(Exchange& x, const routing::Route& named,
                                                          const std::string& deployment, Way way,
                                                          bool no_engine);

@@ -150,7 +150,7 @@ void RequestFlow::leave_broken(Exchange& x) {
   broken.from += x.attempts.now().target().id;
   ++broken.count;
   if (broken.reason == base::ResumeReason::kHandOver) ++broken.moved;
-  x.attempts.close(broken.cause);
+  close(x, broken.cause);
   x.attempts.goes_on();
   if (x.at.has() == Has::kTurn) x.at.leave_unused();  // it was to be handed over
   x.at.wanted.runs_on = false;
@@ -158,6 +158,7 @@ void RequestFlow::leave_broken(Exchange& x) {
   x.at.wanted.delivered = static_cast<uint32_t>(broken.tokens);
   x.danger.aboard.leave();
   x.danger.suspect = broken.goes_on.how == How::kApart;
+  x.record().suspect |= x.danger.suspect;
 }
 
 // What its calls so far have cost is not paid for once more.
@@ -283,7 +284,7 @@ Awaitable<base::MaybeError> RequestFlow::refused_rest(Exchange& x) {
     leave_broken(x);
     co_return std::nullopt;
   }
-  x.attempts.close(x.record().resumption->cause);
+  close(x, x.record().resumption->cause);
   x.danger.aboard.leave();
   if (may_another && x.attempts.failover().is_left()) co_return std::nullopt;
   co_return x.record().resumption->cause;
@@ -294,12 +295,13 @@ void RequestFlow::note_resumed(Exchange& x) {
   broken.pauses = false;
   ++broken.resumed;
   const auto pause = x.settlement.enter(base::Phase::kStream) - broken.since;
+  x.record().attempts.back().first_us = x.settlement.entered_us();
   x.attempts.now().answers();
   arm_unless_none(x.deadline, parts_.config.silence);
   note_silence(x);
   x.delivery.note_heard(parts_.timers.now());
   keep_delivered(x);
-  const auto metrics = parts_.metrics.deployment(x.record().deployment);
+  const auto metrics = parts_.metrics.deployment(x.record().deployment());
   metrics->resumed(broken.reason, ResumeOutcome::kResumed);
   metrics->pause.observe(pause);
   parts_.log.info("an answer goes on at another replica", {{"request_id", x.ask.request_id},
@@ -314,7 +316,7 @@ void RequestFlow::note_not_resumed(Exchange& x, const base::Error& told) {
   Resumption& broken = *x.record().resumption;
   broken.pauses = false;
   const bool left = told.kind == base::Kind::kClientGone || told.kind == base::Kind::kClientSlow;
-  parts_.metrics.deployment(x.record().deployment)
+  parts_.metrics.deployment(x.record().deployment())
       ->resumed(broken.reason, left ? ResumeOutcome::kClientLeft : ResumeOutcome::kTold);
   parts_.log.warning("an answer broke and did not go on",
                      {{"request_id", x.ask.request_id},

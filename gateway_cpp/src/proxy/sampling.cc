@@ -34,6 +34,7 @@ void RequestFlow::sample(Exchange& x) {
 void Exchange::end_sample() noexcept {
   try {
     if (danger.may_kill()) return shadow->to.drop(*shadow);
+    for (const auto& sampled : shadow->rules) record().shadows.push_back(sampled.rule->name);
     fill(*shadow);
     ShadowCopies& to = shadow->to;
     to.begin(std::move(shadow));
@@ -58,9 +59,9 @@ void Exchange::fill(ShadowSample& sample) {
   if (told.outcome == base::Outcome::kCancelled) pair.add_marks("client_left");
   if (told.outcome == base::Outcome::kRejected) pair.add_marks("refused");
   if (!told.degraded.empty()) pair.add_marks("degraded");
-  if (!told.trimmed.empty()) pair.add_marks("trimmed");
+  if (told.is_trimmed()) pair.add_marks("trimmed");
   const unsigned to_go_on = told.resumption ? told.resumption->attempts : 0;
-  if (told.attempts - to_go_on > 1 || !left.empty()) pair.add_marks("failed_over");
+  if (told.attempts_made - to_go_on > 1 || !left.empty()) pair.add_marks("failed_over");
   if (resumes() > 0) pair.add_marks("resumed");
   if (at.way == Way::kCanary) pair.add_marks("canary");
 }
@@ -69,13 +70,13 @@ void Exchange::fill(ShadowSample& sample) {
 void Exchange::describe(v1::ShadowAnswer& answer) {
   const RequestRecord& told = record();
   const auto before = settlement.age(admitted);
-  answer.set_deployment(told.deployment);
-  answer.set_adapter(told.adapter);
+  answer.set_deployment(told.deployment());
+  answer.set_adapter(told.adapter());
   answer.set_model_version(told.model_version);
   answer.set_replica(told.replica);
   answer.set_status(told.status);
   answer.set_error_code(told.error_code);
-  answer.set_queue_us(microseconds_of(queue_wait));
+  answer.set_queue_us(microseconds_of(told.queue_wait));
   if (told.ttft) answer.set_ttft_us(microseconds_of(*told.ttft - before));
   answer.set_total_us(microseconds_of(settlement.age() - before));
   answer.set_cut(shadow->answer.cut());

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "proxy/record_bytes.h"
+#include "proxy/record_log.h"
 
 namespace penstock::proxy {
 
@@ -21,27 +23,44 @@ std::string cause_of(const base::Error& error) {
                                                            : cause;
 }
 
-Settlement::Settlement(const base::Clock& clock, base::Log& log, base::MetricsShard& metrics,
-                       runtime::GatewayState& state, base::SteadyTime received)
-    : clock_(clock),
-      log_(log),
-      metrics_(metrics),
-      state_(state),
+Settlement::Settlement(const Settling& with, base::SteadyTime received)
+    : kept_(with.records.take()),
+      record(*kept_),
+      with_(with),
       received_(received),
       phase_start_(received) {
   entered_[0] = true;
 }
 
 Settlement::~Settlement() {
-  const auto duration = enter(base::Phase::kSettle) - received_;
-  count(duration);
+  record.duration = enter(base::Phase::kSettle) - received_;
+  count(record.duration);
   enter(base::Phase::kSettle);
-  if (log_.enabled(base::Level::kInfo)) log_line(duration);
+  log_record(record, with_.log);
+  if (with_.sink != nullptr) hand_on();
+  with_.records.give(std::move(kept_));
+}
+
+void Settlement::hand_on() {
+  constexpr size_t kRoom = 4096;  // of nearly all of them
+  const auto came = with_.clock.wall_now() - record.duration;
+  record.received_us = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(came.time_since_epoch()).count());
+  record.end_attempt(record.error_code, age_us(received_ + record.duration));
+  static thread_local std::string room(kRoom, '\0');  // one for all records of a thread
+  observe::WireWriter writer(room);
+  write_record(record, writer);
+  with_.sink->take(facts_of(record), writer.bytes());
+}
+
+uint64_t Settlement::age_us(base::SteadyTime now) const {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now - received_).count());
 }
 
 base::SteadyTime Settlement::enter(base::Phase phase) {
-  const auto now = clock_.steady_now();
-  phases_[static_cast<size_t>(phase_)] += now - phase_start_;
+  const auto now = clock().steady_now();
+  record.phases[static_cast<size_t>(phase_)] += now - phase_start_;
   phase_start_ = now;
   phase_ = phase;
   entered_[static_cast<size_t>(phase)] = true;
@@ -50,11 +69,11 @@ base::SteadyTime Settlement::enter(base::Phase phase) {
 
 uint32_t Settlement::enter_gateway() {
   inside_ = true;
-  return state_.in_flight.fetch_add(1, std::memory_order_relaxed);
+  return with_.state.in_flight.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Settlement::leave_gateway() {
-  if (std::exchange(inside_, false)) state_.in_flight.fetch_sub(1, std::memory_order_relaxed);
+  if (std::exchange(inside_, false)) with_.state.in_flight.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Settlement::dropped(std::string_view reason) { deployment()->dropped(reason); }
@@ -66,7 +85,7 @@ const std::shared_ptr<base::DeploymentMetrics>& Settlement::opening() {
 }
 
 void Settlement::left(std::string_view arm, const base::Error& why) {
-  passed_over(arm, cause_of(why));
+  record.leave(arm, cause_of(why));
   if (!opening_) return;
   count_attempts(*opening_);
   opening_->in_flight.add(-1);
@@ -74,19 +93,18 @@ void Settlement::left(std::string_view arm, const base::Error& why) {
   left_.push_back({std::exchange(opening_, nullptr), outcome_of(why), why.status});
 }
 
-void Settlement::passed_over(std::string_view deployment, std::string_view why) {
-  if (!record.left.empty()) record.left += ", ";
-  record.left.append(deployment).append("=").append(why);
-}
-
 void Settlement::count_left() {
   for (const Left& one : left_) {
-    if (one.metrics->name() != record.deployment) one.metrics->settled(one.outcome, one.status);
+    if (one.metrics->name() != record.deployment()) one.metrics->settled(one.outcome, one.status);
   }
 }
 
 void Settlement::first_byte() {
-  if (!record.ttft) record.ttft = age();
+  if (record.ttft) return;
+  record.ttft = age();
+  if (!record.attempts.empty()) {
+    record.attempts.back().first_us = age_us(received_ + *record.ttft);
+  }
 }
 
 void Settlement::last_byte() {
@@ -97,35 +115,37 @@ void Settlement::failed(const base::Error& error) {
   record.outcome = outcome_of(error);
   record.error_code = error.code;
   record.drop_reason = error.drop_reason;
+  record.quarantined = error.kind == base::Kind::kQuarantined;
+  if (error.kind != base::Kind::kClientGone) record.message = error.message;
 }
 
-std::chrono::nanoseconds Settlement::age() const { return clock_.steady_now() - received_; }
+std::chrono::nanoseconds Settlement::age() const { return clock().steady_now() - received_; }
 
 const std::shared_ptr<base::DeploymentMetrics>& Settlement::deployment() {
   if (opening_ != nullptr) return opening_;
-  return metrics_.deployment(record.deployment.empty() ? base::kUnknownDeployment
-                                                       : std::string_view(record.deployment));
+  const std::string_view name = record.deployment();
+  return with_.metrics.deployment(name.empty() ? base::kUnknownDeployment : name);
 }
 
 void Settlement::count(std::chrono::nanoseconds duration) {
   leave_gateway();
   if (!record.degraded.empty()) {
-    metrics_.deployment(record.asked)->degraded(record.degraded, record.rung);
+    with_.metrics.deployment(record.asked)->degraded(record.degraded, record.rung);
   }
   count_left();
   base::DeploymentMetrics& numbers = *deployment();
   if (opening_ != nullptr) numbers.in_flight.add(-1);
   numbers.settled(record.outcome, record.status);
-  metrics_.tenant(record.tenant).settled[static_cast<size_t>(record.outcome)].add();
+  with_.metrics.tenant(record.tenant).settled[static_cast<size_t>(record.outcome)].add();
   numbers.duration.observe(duration);
-  if (record.attempts > elsewhere_) count_answer(numbers);
+  if (record.attempts_made > elsewhere_) count_answer(numbers);
   for (size_t i = 0; i < base::kPhases; ++i) {
-    if (entered_[i]) metrics_.phases[i].observe(phases_[i]);
+    if (entered_[i]) with_.metrics.phases[i].observe(record.phases[i]);
   }
 }
 
 void Settlement::count_attempts(base::DeploymentMetrics& numbers) {
-  const unsigned attempts = record.attempts - std::exchange(elsewhere_, record.attempts);
+  const unsigned attempts = record.attempts_made - std::exchange(elsewhere_, record.attempts_made);
   if (attempts == 0) return;
   numbers.attempts.add(attempts);
   numbers.failovers.add(attempts - 1 - (record.resumption ? record.resumption->attempts : 0));
@@ -146,65 +166,6 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
   if (record.completion_tokens > 1) {
     numbers.token_time.observe(record.generation / (record.completion_tokens - 1));
   }
-}
-
-void Settlement::log_line(std::chrono::nanoseconds duration) {
-  const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
-  // Those that few lines have, each of four with the ones that go with it.
-  constexpr size_t kMost = 11;
-  std::vector<base::Field> more;
-  const auto add = [&more](std::initializer_list<base::Field> fields) {
-    if (more.empty()) more.reserve(kMost);
-    more.insert(more.end(), fields);
-  };
-  if (!record.degraded.empty() || !record.left.empty()) {
-    add({{"left", record.left},
-         {"degraded", record.degraded},
-         {"rung", record.rung},
-         {"asked", record.asked},
-         {"trimmed", record.trimmed}});
-  }
-  if (!record.program.empty()) add({{"program", record.program}, {"legs", record.legs}});
-  if (!record.canary.empty()) {
-    add({{"canary", record.canary}, {"arm", record.of_candidate ? "candidate" : "stable"}});
-  }
-  if (record.resumption && record.resumption->count > 0) {
-    add({{"resumes", record.resumption->resumed}, {"resumed_from", record.resumption->from}});
-  }
-  log_.info("request settled",
-            {{"request_id", record.request_id},
-             {"client_request_id", record.client_request_id},
-             {"trace_id", record.trace_id},
-             {"path", record.path},
-             {"tenant", record.tenant},
-             {"key_id", record.key_id},
-             {"client", record.client},
-             {"deployment", record.deployment},
-             {"adapter", record.adapter},
-             {"model_version", record.model_version},
-             {"replica", record.replica},
-             {"status", record.status},
-             {"outcome", base::name(record.outcome)},
-             {"error_code", record.error_code},
-             {"drop_reason", record.drop_reason},
-             {"attempts", record.attempts},
-             {"queue_wait_ms", record.queue_wait},
-             {"estimated_wait_ms", record.estimated_wait.count()},
-             {"ttft_ms", record.ttft.value_or(std::chrono::nanoseconds(0))},
-             {"duration_ms", duration},
-             {"events", record.events},
-             {"bytes", record.bytes},
-             {"prompt_tokens", record.prompt_tokens},
-             {"completion_tokens", record.completion_tokens},
-             {"cached_tokens", record.cached_tokens},
-             {"parse_ms", phase(base::Phase::kParse)},
-             {"resolve_ms", phase(base::Phase::kResolve)},
-             {"admit_ms", phase(base::Phase::kAdmit)},
-             {"select_ms", phase(base::Phase::kSelect)},
-             {"open_ms", phase(base::Phase::kOpen)},
-             {"stream_ms", phase(base::Phase::kStream)},
-             {"settle_ms", phase(base::Phase::kSettle)}},
-            more);
 }
 
 }  // namespace penstock::proxy

@@ -91,7 +91,7 @@ Awaitable<RequestFlow::Delivered> RequestFlow::streamed_answer(Exchange& x) {
     base::MaybeError fault = fault_of_end(x);
     if (!fault && !x.attempts.call().has_bytes()) fault = unended();
     if (fault) {
-      x.attempts.failed(*std::move(fault));
+      fail_attempt(x, *std::move(fault));
       co_return Delivered::kBroken;
     }
   }
@@ -242,7 +242,9 @@ Piece RequestFlow::last_piece(Exchange& x) {
 
 // How long the client of a stream had nothing to read, by the timers' clock.
 void RequestFlow::note_silence(Exchange& x) {
-  x.record().silence = std::max(x.record().silence, x.delivery.since_heard(parts_.timers.now()));
+  const auto silence = x.delivery.since_heard(parts_.timers.now());
+  if (silence > kGap) x.record().note_gap(silence, x.settlement.age_us());
+  x.record().silence = std::max(x.record().silence, silence);
 }
 
 }  // namespace penstock::proxy

@@ -15,6 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::string_view kCalledBack = "called_back";  // of an attempt
 constexpr milliseconds kPlacePoll{100};
 constexpr milliseconds kHeard{100};  // of an engine's end, by all that were aboard
 // A suspect waits for its place so long: most answers are shorter, and no stream has to be opened
@@ -53,6 +54,7 @@ Awaitable<base::MaybeError> RequestFlow::admit_suspect(Exchange& x) {
   const auto standing = parts_.suspects.suspicion(*x.danger.fingerprint, parts_.clock.wall_now());
   if (!standing) co_return standing.error();
   x.danger.suspect = *standing == admission::Suspicion::kSuspect && !x.danger.spared;
+  x.record().suspect |= x.danger.suspect;
   co_return std::nullopt;
 }
 
@@ -197,8 +199,9 @@ Awaitable<base::MaybeError> RequestFlow::recall(Exchange& x) {
   const Attempt& attempt = x.attempts.now();
   const std::string replica = attempt.target().id;
   if (!x.danger.suspect || attempt.has_news() || board(x, {replica})) co_return std::nullopt;
+  x.record().end_attempt(kCalledBack, x.settlement.age_us());
   x.attempts.recall();
-  x.record().attempts = x.attempts.failover().attempts();
+  x.record().attempts_made = x.attempts.failover().attempts();
   parts_.log.info("a request was called back: an engine died of the same one elsewhere",
                   {{"request_id", x.ask.request_id},
                    {"fingerprint", x.danger.fingerprint->hex()},

@@ -40,12 +40,12 @@ Awaitable<RequestFlow::Delivered> RequestFlow::unary(Exchange& x) {
     fault = fault_of_end(x);
   }
   if (next == Next::kTryAnother) {
-    x.attempts.close(*std::move(fault));
+    close(x, *std::move(fault));
     const auto proved = co_await wait_to_begin_again(x);
     co_return proved ? Delivered::kBroken : Delivered::kNothing;
   }
   if (fault) {
-    x.attempts.failed(*std::move(fault));
+    fail_attempt(x, *std::move(fault));
     co_return Delivered::kBroken;
   }
   const AnswerHead head = begin_whole(x);

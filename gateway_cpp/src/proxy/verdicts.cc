@@ -96,7 +96,7 @@ base::Error RequestFlow::failure_error(const Exchange& x) {
 milliseconds RequestFlow::back_in(const Exchange& x) {
   if (x.at.dispatcher->another_is_usable({x.attempts.now().target().id})) return seconds(1);
   const auto& deployments = parts_.routes.read()->deployments();
-  const auto found = deployments.find(x.settlement.record.deployment);
+  const auto found = deployments.find(x.settlement.record.deployment());
   if (found != deployments.end()) {
     const auto wait = found->second->expected_ready_at - parts_.clock.wall_now();
     if (wait.count() > 0) return std::chrono::ceil<milliseconds>(wait);
@@ -108,7 +108,7 @@ milliseconds RequestFlow::back_in(const Exchange& x) {
 // Why an answer that has come to its end is not a whole one.
 base::MaybeError RequestFlow::fault_of_end(const Exchange& x) {
   if (x.attempts.call().failed()) return failure_error(x);
-  return fault_of(x.attempts.call().outcome(), x.settlement.record.adapter, x.at.route.digest());
+  return fault_of(x.attempts.call().outcome(), x.settlement.record.adapter(), x.at.route.digest());
 }
 
 // The replica let its time go by.

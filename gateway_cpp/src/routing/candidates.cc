@@ -6,6 +6,7 @@
 namespace penstock::routing {
 
 bool Candidates::is_excluded(const Replica& replica) const {
+  filter_.looks->add(replica);
   if (traits_.continues != 0 && replica.standing().continues != traits_.continues) return true;
   if (traits_.runs_on && !replica.takes_over()) return true;
   if (filter_.revisions != nullptr && !filter_.revisions->allows(filter_.wish, replica))

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "routing/hashing.h"
+#include "routing/looks.h"
 #include "routing/preferences.h"
 #include "routing/replica_list.h"
 #include "routing/revisions.h"
@@ -19,6 +20,7 @@ class Candidates {
   // What else narrows the choice.
   struct Filter {
     std::vector<const Replica*> excluded;
+    Looks* looks;                          // where those that are looked at are noted
     const Revisions* revisions = nullptr;  // null: of whatever revision
     Revisions::Wish wish = {};
   };
@@ -39,9 +41,11 @@ class Candidates {
   const Preferences& preferences() const { return preferences_; }
   const Traits& traits() const { return traits_; }
   Random& random() const { return random_; }
+  Looks& looks() const { return *filter_.looks; }
 
   // Whether it may be chosen for this request. For replicas of the pool and for others.
   bool allows(const Replica& replica) const {
+    filter_.looks->add(replica);
     return replica.standing().callable && !is_excluded(replica);
   }
   bool is_excluded(const Replica& replica) const;

@@ -9,6 +9,7 @@ namespace penstock::routing {
 class LeastLoadedPolicy final : public Policy {
  public:
   Replica* choose(const Candidates& candidates) override;
+  std::string_view name() const override { return "least_loaded"; }
   void update(Replica& replica) override;
 
  private:

@@ -20,6 +20,8 @@ class Policy {
   // One that candidates.allows(), and what is noted of the choice: it is as good as sent. Null only
   // if there is none.
   virtual Replica* choose(const Candidates& candidates) = 0;
+  // As deployments call it: static.
+  virtual std::string_view name() const = 0;
 
   // The replica's standing changed: whether it is callable, or its score.
   virtual void update(Replica& replica) { static_cast<void>(replica); }

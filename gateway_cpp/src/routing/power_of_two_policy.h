@@ -12,6 +12,7 @@ Replica* better_of_two(const ReplicaList& pool, const Candidates& candidates);
 class PowerOfTwoPolicy final : public Policy {
  public:
   Replica* choose(const Candidates& candidates) override;
+  std::string_view name() const override { return "power_of_two"; }
 };
 
 }  // namespace penstock::routing

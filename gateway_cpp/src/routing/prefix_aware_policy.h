@@ -16,6 +16,7 @@ namespace penstock::routing {
 class PrefixAwarePolicy final : public Policy {
  public:
   Replica* choose(const Candidates& candidates) override;
+  std::string_view name() const override { return "prefix_aware"; }
   void follow(std::span<const std::shared_ptr<Replica>> replicas) override;
 
  private:

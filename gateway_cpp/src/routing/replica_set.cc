@@ -26,10 +26,14 @@ milliseconds left_of(base::SteadyTime until, base::SteadyTime now) {
 ReplicaSet::ReplicaSet(GatewayPlace place, std::uint64_t seed)
     : place_(std::move(place)), random_(seed), policy_(make_policy({})) {}
 
-std::shared_ptr<Replica> ReplicaSet::reserve(const Traits& traits, base::SteadyTime now) {
+std::shared_ptr<Replica> ReplicaSet::reserve(const Traits& traits, base::SteadyTime now,
+                                             Pick* pick) {
   wake(now);
-  Replica* chosen = choose(traits);
+  Looks looks;
+  Candidates::Filter filter{.excluded = resolve(traits.excluded), .looks = &looks};
+  Replica* chosen = choose(traits, filter);
   if (chosen == nullptr) return nullptr;
+  if (pick != nullptr) tell(*chosen, traits, filter, *pick);
   // A session stays of its arm, also where the other one had to answer it.
   if (revisions_.matter() && !traits.rest && traits.continues == 0) {
     revisions_.remember(traits.session, chosen->revision());
@@ -62,8 +66,7 @@ void ReplicaSet::release_leg(Replica& replica, base::SteadyTime now) {
   release(replica, now);
 }
 
-Replica* ReplicaSet::choose(const Traits& traits) {
-  Candidates::Filter filter{.excluded = resolve(traits.excluded)};
+Replica* ReplicaSet::choose(const Traits& traits, Candidates::Filter& filter) {
   const bool minds = revisions_.matter() && traits.continues == 0;
   return minds ? choose_of_revision(traits, filter) : choose_among(traits, filter);
 }
@@ -106,6 +109,7 @@ Replica* ReplicaSet::choose_among(const Traits& traits, const Candidates::Filter
   // An answer that is gone on with waits for one that nothing speaks against.
   const bool any_sound =
       traits.continues != 0 || totals_.sound > static_cast<std::uint64_t>(sound_ones);
+  filter.looks->by = policy_->name();
   const Candidates candidates(callable_, preferences_, totals_, traits, filter, random_);
   if (!any_sound) return better_of_two(spare_, candidates);
   const bool mixed = adapting_.size() > 0 && adapting_.size() < callable_.size();
@@ -157,7 +161,9 @@ Replica* ReplicaSet::choose_adapting(const Candidates& candidates) {
   Replica* chosen =
       least_of(few.all(), [](const Replica& replica) { return replica.standing().score; });
   if (chosen == nullptr) chosen = better_of_two(adapting_, candidates);
-  return chosen != nullptr ? chosen : policy_->choose(candidates);
+  if (chosen == nullptr) return policy_->choose(candidates);
+  candidates.looks().by = kByAdapter;
+  return chosen;
 }
 
 std::vector<const Replica*> ReplicaSet::resolve(std::span<const ReplicaId> ids) const {

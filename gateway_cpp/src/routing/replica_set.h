@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "routing/candidates.h"
 #include "routing/hashing.h"
+#include "routing/pick.h"
 #include "routing/policy.h"
 #include "routing/preferences.h"
 #include "routing/replica.h"
@@ -40,8 +41,9 @@ class ReplicaSet {
               base::SteadyTime now);
 
   // Chooses a replica and counts one call on it; null: nobody has room for it, or none of the
-  // revision that it can wait for.
-  std::shared_ptr<Replica> reserve(const Traits& traits, base::SteadyTime now);
+  // revision that it can wait for. `pick`: where a choice is told; null: nowhere.
+  std::shared_ptr<Replica> reserve(const Traits& traits, base::SteadyTime now,
+                                   Pick* pick = nullptr);
   // Counts one call on this one: null: it is not in the set, or has no room. What moves KV is no
   // answer to wait for.
   enum class What : std::uint8_t { kAnswer, kLeg };
@@ -108,7 +110,11 @@ class ReplicaSet {
   void learn(Replica& replica);
   Nearness nearness(const ReplicaRoute& route) const;
 
-  Replica* choose(const Traits& traits);
+  Replica* choose(const Traits& traits, Candidates::Filter& filter);
+  void tell(const Replica& chosen, const Traits& traits, const Candidates::Filter& filter,
+            Pick& pick) const;
+  static Verdict verdict_on(const Replica& replica, const Traits& traits,
+                            const Candidates::Filter& filter);
   Replica* choose_of_revision(const Traits& traits, Candidates::Filter& filter);
   Replica* choose_among(const Traits& traits, const Candidates::Filter& filter);
   Replica* choose_adapting(const Candidates& candidates);

@@ -9,6 +9,7 @@ namespace penstock::routing {
 class RoundRobinPolicy final : public Policy {
  public:
   Replica* choose(const Candidates& candidates) override;
+  std::string_view name() const override { return "round_robin"; }
   void update(Replica& replica) override;
 
  private:

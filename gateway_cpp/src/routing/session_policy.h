@@ -11,6 +11,7 @@ namespace penstock::routing {
 class SessionPolicy final : public Policy {
  public:
   Replica* choose(const Candidates& candidates) override;
+  std::string_view name() const override { return "session"; }
   void follow(std::span<const std::shared_ptr<Replica>> replicas) override;
 
  private:

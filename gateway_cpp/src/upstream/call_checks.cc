@@ -58,7 +58,7 @@ std::string fault_of(const Head& head) {
 
 std::string fault_of(const Finished& outcome) {
   if (outcome.usage && !is_plausible(*outcome.usage)) return "nothing costs what it says to cost";
-  if (std::max(outcome.queue_us, outcome.prefill_us) > kMostTimeUs) {
+  if (std::max({outcome.queue_us, outcome.prefill_us, outcome.decode_us}) > kMostTimeUs) {
     return "it says to have taken more than a week";
   }
   if (outcome.finish_reasons.size() > kMostChoices) {

@@ -22,6 +22,7 @@ Finished finished_of(const v1::Finished& told) {
   Finished outcome{.usage = {},
                    .queue_us = told.timings().queue_us(),
                    .prefill_us = told.timings().prefill_us(),
+                   .decode_us = told.timings().decode_us(),
                    .finish_reasons = {told.finish_reasons().begin(), told.finish_reasons().end()},
                    .adapter = told.adapter()};
   if (told.has_usage()) outcome.usage = usage_of(told.usage());

@@ -45,6 +45,7 @@ struct Finished {
   std::optional<Usage> usage;
   uint64_t queue_us = 0;    // of the engine
   uint64_t prefill_us = 0;  // likewise
+  uint64_t decode_us = 0;   // likewise
   std::vector<std::string> finish_reasons;
   std::string adapter;
 };

@@ -53,7 +53,7 @@ bool read_groups(WireFields& fields, TokenGroupsView& groups) {
   std::string_view bytes;
   if (!fields.bytes(bytes) || !read_group(bytes, group)) return false;
   read = {begin, static_cast<size_t>(fields.rest().data() - begin)};
-  return is_ascii(group.finish_reason) && is_ascii(group.stop_reason);
+  return base::is_ascii(group.finish_reason) && base::is_ascii(group.stop_reason);
 }
 
 bool read_chunk(std::string_view bytes, ChunkView& chunk) {
@@ -98,7 +98,7 @@ bool read_timings(std::string_view bytes, Finished& outcome) {
       case number_field(v1::Timings::kPrefillUsFieldNumber):
         return fields.number(outcome.prefill_us);
       case number_field(v1::Timings::kDecodeUsFieldNumber):
-        return fields.skip_number();
+        return fields.number(outcome.decode_us);
       default:
         return false;
     }

@@ -11,23 +11,13 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/utf8_text.h"
+
 namespace penstock::upstream {
 
 // A field's number and how it is written: a number, or so many bytes.
 constexpr uint64_t number_field(int field) { return static_cast<uint64_t>(field) << 3U; }
 constexpr uint64_t bytes_field(int field) { return static_cast<uint64_t>(field) << 3U | 2U; }
-
-inline bool is_ascii(std::string_view text) {
-  constexpr uint64_t kHighs = 0x8080808080808080U;
-  uint64_t seen = 0;
-  size_t i = 0;
-  for (uint64_t word = 0; i + sizeof word <= text.size(); i += sizeof word) {
-    std::memcpy(&word, text.data() + i, sizeof word);
-    seen |= word;
-  }
-  for (; i < text.size(); ++i) seen |= static_cast<unsigned char>(text[i]);
-  return (seen & kHighs) == 0;
-}
 
 class WireFields {
  public:
@@ -66,7 +56,7 @@ class WireFields {
   }
 
   // Text has to be UTF-8, which all ASCII is.
-  bool text(std::string_view& value) { return bytes(value) && is_ascii(value); }
+  bool text(std::string_view& value) { return bytes(value) && base::is_ascii(value); }
 
   template <class String>
   bool text_into(String& value) {

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fake_service.h"
@@ -29,6 +31,15 @@ class FakeHead final : public test::FakeService<penstock::v1::Routes::Service> {
   std::vector<penstock::v1::GatewayReport> reports;
   std::string authorization;          // of the last watch
   std::atomic<bool> answers = false;  // each report; an older head answers none
+  std::vector<penstock::v1::ExplainReply> explained;  // of all streams, in their order
+  std::atomic<bool> knows_explain = true;
+
+  // Asks whoever has the stream open, now or next.
+  void ask(const penstock::v1::ExplainQuestion& question) {
+    const std::lock_guard lock(mutex_);
+    questions_.push_back(question);
+    changed_.notify_all();
+  }
 
  private:
   grpc::Status Watch(grpc::ServerContext* context, const penstock::v1::WatchRoutesRequest* request,
@@ -62,6 +73,29 @@ class FakeHead final : public test::FakeService<penstock::v1::Routes::Service> {
     return grpc::Status::OK;
   }
 
+  grpc::Status Explain(grpc::ServerContext* context,
+                       grpc::ServerReaderWriter<penstock::v1::ExplainQuestion,
+                                                penstock::v1::ExplainReply>* stream) override {
+    if (!knows_explain) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "older");
+    std::thread reader([this, stream] {
+      penstock::v1::ExplainReply reply;
+      while (stream->Read(&reply)) {
+        const std::lock_guard lock(mutex_);
+        explained.push_back(reply);
+        changed_.notify_all();
+      }
+    });
+    {
+      std::unique_lock lock(mutex_);
+      while (!context->IsCancelled()) {
+        for (; !questions_.empty(); questions_.pop_front()) stream->Write(questions_.front());
+        changed_.wait_for(lock, std::chrono::milliseconds(20));
+      }
+    }
+    reader.join();
+    return grpc::Status::OK;
+  }
+
   // That it was so when the report was made.
   static penstock::v1::GatewayReportReply reply_to(const penstock::v1::GatewayReport& report) {
     penstock::v1::GatewayReportReply reply;
@@ -70,6 +104,7 @@ class FakeHead final : public test::FakeService<penstock::v1::Routes::Service> {
   }
 
   std::vector<penstock::v1::RouteSnapshot> snapshots_;
+  std::deque<penstock::v1::ExplainQuestion> questions_;
 };
 
 // One deployment with one ready replica.

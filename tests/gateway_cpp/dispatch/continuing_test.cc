@@ -171,15 +171,15 @@ TEST_F(ContinuingTest, ANewcomerIsToldTheWorkOfThoseThatGoOnBeforeIt) {
   Asking first;
   Place place = begin(first);
   Asking waits;
-  const auto before = admit(waits).estimated_wait;
+  const auto before = admit(waits).turn.estimated_wait;
   broken_.ask.delivered = 4'000;
   EXPECT_TRUE(go_on(broken_, place.config(), {{"other"}}));
   Asking next;
-  const auto after = admit(next).estimated_wait;
+  const auto after = admit(next).turn.estimated_wait;
   EXPECT_GT(after, before + (before - before / 2));
   broken_.turn.leave();
   Asking last;
-  EXPECT_LT(admit(last).estimated_wait, after + before);
+  EXPECT_LT(admit(last).turn.estimated_wait, after + before);
 }
 
 TEST_F(ContinuingTest, WhatWasDeliveredIsReadAndNotMadeAgain) {

@@ -18,7 +18,7 @@ TEST_F(DispatcherTest, GivesAPlaceAtOnceWhereThereIsRoom) {
   Asking asking;
   const Admission outcome = admit(asking);
   EXPECT_FALSE(outcome.refusal);
-  EXPECT_EQ(outcome.estimated_wait, milliseconds(0));
+  EXPECT_EQ(outcome.turn.estimated_wait, milliseconds(0));
   ASSERT_TRUE(asking.turn.has_place());
   Place place = asking.turn.take();
   EXPECT_EQ(place.replica()->id().value, "r1");
@@ -283,7 +283,7 @@ TEST_F(DispatcherTest, TellsHowLongItWillTake) {
   Asking waiting;
   admit(running);
   const auto outcome = admit(waiting);
-  EXPECT_NEAR(static_cast<double>(outcome.estimated_wait.count()), 1000, 300);
+  EXPECT_NEAR(static_cast<double>(outcome.turn.estimated_wait.count()), 1000, 300);
 }
 
 // Threads that ask, wait, hold and leave at random: no place is lost, and none is given twice.

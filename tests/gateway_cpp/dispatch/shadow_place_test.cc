@@ -64,7 +64,7 @@ TEST_F(ShadowPlaceTest, IsARequestsAtOnceThatWouldHaveToWait) {
   Asking asking;
   const Admission outcome = admit(asking);
   EXPECT_FALSE(outcome.refusal);
-  EXPECT_EQ(outcome.estimated_wait.count(), 0);
+  EXPECT_EQ(outcome.turn.estimated_wait.count(), 0);
   EXPECT_TRUE(asking.turn.has_place());
   EXPECT_TRUE(shadow.place.was_given_up());
   EXPECT_EQ(shadow.waker->woken, 1);

@@ -141,6 +141,8 @@ class SessionTest : public testing::Test {
   runtime::BodyBudget resume_bytes_{1UL << 20U};
   Shadows kept_{config_, "instance"};
   admission::CanaryBook canaries_;
+  observe::RecordStore store_{1UL << 20U};
+  proxy::RecordPool records_;
   Programs programs_{"", log_.log()};
   proxy::ProgramLinks links_{clock_, programs_.directory, upstream_, {}};
   const proxy::ThreadParts parts_{
@@ -149,7 +151,7 @@ class SessionTest : public testing::Test {
        tenants_,      usage_,     bodies_,         answers_,
        resume_bytes_, aside_,     kept_.book,      kept_.kept,
        kept_.client,  canaries_,  programs_.book,  programs_.directory,
-       tracer_},
+       store_,        tracer_,    &store_},
       shard_,
       timers_,
       parser_,
@@ -157,7 +159,8 @@ class SessionTest : public testing::Test {
       routes_.dispatch(),
       upstream_,
       loop_.io().get_executor(),
-      links_};
+      links_,
+      {clock_, log_.log(), shard_, state_, records_, &store_}};
   proxy::ShadowCopies shadows_{parts_};
   bool broken_ = false;  // the pages throw, as nothing should
   proxy::RequestFlow flow_{parts_, shadows_};

@@ -43,6 +43,7 @@ class StatusPagesTest : public testing::Test {
   dispatch::BelievedRoutes routes_{clock_};
   control_plane::SubscriptionState subscription_;
   admission::UsageBook usage_;
+  observe::RecordStore store_{1UL << 20U};
   const base::GatewayConfig config_ = [] {
     base::GatewayConfig config;
     config.node = "m1";
@@ -57,7 +58,7 @@ class StatusPagesTest : public testing::Test {
       tenants_,        usage_,     bodies_,         bodies_,
       bodies_,         aside_,     shadows_.book,   shadows_.kept,
       shadows_.client, canaries_,  programs_.book,  programs_.directory,
-      tracer_};
+      store_,          tracer_,    nullptr};
   StatusPages pages_{parts_, routes_.routes(), routes_.dispatch(), [this] { return subscription_; },
                      [this](const auto& replicas) {
                        asked_ = replicas;

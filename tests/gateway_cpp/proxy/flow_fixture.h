@@ -13,6 +13,7 @@
 #include "fake_reply.h"
 #include "fake_upstream.h"
 #include "kept_pairs.h"
+#include "kept_records.h"
 #include "log_capture.h"
 #include "proxy/program_links.h"
 #include "proxy/request_flow.h"
@@ -172,12 +173,15 @@ class RequestFlowTest : public testing::Test {
   control_plane::ProgramDirectory program_directory_{programs_dir_, log_.log()};
   ProgramLinks programs_{clock_, program_directory_, upstream_,
                          [this](const auto& seat, auto& owner) { return connect_(seat, owner); }};
+  observe::RecordStore store_{0};
+  RecordPool pool_;
+  KeptRecords records_;
   const ThreadParts parts_{{clock_,        log_.log(), config_,         metrics_,
                             state_,        suspects_,  routes_.table(), routes_.dispatchers(),
                             tenants_,      usage_,     bodies_,         answers_,
                             resume_bytes_, aside_,     shadow_book_,    shadow_bytes_,
                             pairs_,        canaries_,  program_book_,   program_directory_,
-                            tracer_},
+                            store_,        tracer_,    &records_},
                            shard_,
                            timers_,
                            parser_,
@@ -185,7 +189,8 @@ class RequestFlowTest : public testing::Test {
                            routes_.dispatch(),
                            upstream_,
                            loop_.io().get_executor(),
-                           programs_};
+                           programs_,
+                           {clock_, log_.log(), shard_, state_, pool_, &records_}};
   ShadowCopies shadows_{parts_};
   ShadowQuestions questions_{parts_};
   RequestFlow flow_{parts_, shadows_};

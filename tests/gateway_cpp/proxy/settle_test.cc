@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kept_records.h"
 #include "log_capture.h"
 
 namespace penstock::proxy {
@@ -14,16 +15,19 @@ class SettleTest : public testing::Test {
   base::Metrics metrics_;
   base::MetricsShard& shard_ = metrics_.add_shard();
   runtime::GatewayState state_;
+  RecordPool pool_;
+  KeptRecords records_;
+  const Settling with_{clock_, log_.log(), shard_, state_, pool_, &records_};
 };
 
 TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {
   {
-    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    Settlement settlement(with_, clock_.steady_now());
     settlement.record.request_id = "req_1";
-    settlement.record.deployment = "mini";
+    settlement.record.stay(Way::kNamed, "mini", {}, 0);
     settlement.record.status = 200;
     settlement.record.outcome = base::Outcome::kSucceeded;
-    settlement.record.attempts = 2;
+    settlement.record.attempts_made = 2;
     EXPECT_EQ(settlement.enter_gateway(), 0U);
     settlement.opening();
     EXPECT_EQ(state_.in_flight.load(), 1U);
@@ -58,16 +62,16 @@ TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {
 
 TEST_F(SettleTest, CountsAttemptsWhereTheyWereMadeAndTheRungWhereItWasAsked) {
   {
-    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
-    settlement.record.deployment = "mini";
+    Settlement settlement(with_, clock_.steady_now());
+    settlement.record.stay(Way::kNamed, "mini", {}, 0);
     settlement.opening();
-    settlement.record.attempts = 3;
+    settlement.record.attempts_made = 3;
     settlement.left("mini", base::make_error(base::Kind::kUpstreamFailed, "gone"));
     EXPECT_FALSE(settlement.is_open());
     EXPECT_EQ(shard_.deployment("mini")->in_flight.value(), 0);
-    settlement.record.deployment = "big";
+    settlement.record.stay(Way::kRung, "big", {}, 0);
     settlement.opening();
-    settlement.record.attempts = 4;
+    settlement.record.attempts_made = 4;
     settlement.record.degraded = "queue_full";
     settlement.record.rung = "fallback:big";
     settlement.record.asked = "mini";
@@ -85,7 +89,7 @@ TEST_F(SettleTest, CountsAttemptsWhereTheyWereMadeAndTheRungWhereItWasAsked) {
 
 TEST_F(SettleTest, SaysWhoseRequestItWasAndWhyItWasRefused) {
   {
-    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    Settlement settlement(with_, clock_.steady_now());
     settlement.record.tenant = "acme";
     settlement.record.key_id = "key_1";
     settlement.record.client = "192.0.2.7";
@@ -104,7 +108,7 @@ TEST_F(SettleTest, SaysWhoseRequestItWasAndWhyItWasRefused) {
 
 TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
   {
-    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    Settlement settlement(with_, clock_.steady_now());
     settlement.record.status = 400;
     settlement.failed(base::make_error(base::Kind::kInvalidJson, "not JSON"));
   }
@@ -116,7 +120,7 @@ TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
 
 TEST_F(SettleTest, TimesEveryPhaseByItself) {
   {
-    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    Settlement settlement(with_, clock_.steady_now());
     clock_.advance(std::chrono::milliseconds(1));
     settlement.enter(base::Phase::kSelect);
     clock_.advance(std::chrono::milliseconds(2));

@@ -38,6 +38,7 @@ inline v1::Finished told_by(const Finished& outcome) {
   }
   told.mutable_timings()->set_queue_us(outcome.queue_us);
   told.mutable_timings()->set_prefill_us(outcome.prefill_us);
+  told.mutable_timings()->set_decode_us(outcome.decode_us);
   for (const std::string& reason : outcome.finish_reasons) told.add_finish_reasons(reason);
   told.set_adapter(outcome.adapter);
   return told;

@@ -1,0 +1,187 @@
+#include "control_plane/explain_client.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "observe/record_filter.h"
+#include "observe/record_tail.h"
+#include "penstock/v1/routes.grpc.pb.h"
+
+namespace penstock::control_plane {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSoon{1'000};
+constexpr milliseconds kSeldom{60'000};  // a head that does not know the stream
+constexpr std::size_t kTogether = 100;   // records of one message
+
+}  // namespace
+
+ExplainClient::ExplainClient(std::string gateway_id, std::string instance, HeadChannel head,
+                             observe::RecordStore& records)
+    : gateway_id_(std::move(gateway_id)),
+      instance_(std::move(instance)),
+      head_(std::move(head)),
+      records_(records) {}
+
+ExplainClient::~ExplainClient() { stop(); }
+
+void ExplainClient::start() {
+  if (head_) thread_ = std::thread([this] { run(); });
+}
+
+void ExplainClient::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (call_ != nullptr) call_->TryCancel();
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ExplainClient::run() {
+  while (wait(explain_until_broken())) {
+  }
+}
+
+// How long to wait for the next try.
+milliseconds ExplainClient::explain_until_broken() {
+  grpc::ClientContext context;
+  head_.authorize(context);
+  context.set_wait_for_ready(true);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return kSoon;
+    call_ = &context;
+    broken_ = news_ = false;
+    questions_.clear();
+  }
+  const auto stub = v1::Routes::NewStub(head_.channel);
+  const auto stream = stub->Explain(&context);
+  v1::ExplainReply hello;
+  hello.set_gateway_id(gateway_id_);
+  hello.set_instance(instance_);
+  const bool goes_on = stream->Write(hello);
+  std::thread reader([this, &stream] { hear_all(*stream); });
+  if (goes_on) answer_all(*stream);
+  context.TryCancel();
+  reader.join();
+  const grpc::Status status = stream->Finish();
+  const std::lock_guard lock(mutex_);
+  call_ = nullptr;
+  return status.error_code() == grpc::StatusCode::UNIMPLEMENTED ? kSeldom : kSoon;
+}
+
+// Until the stream ends.
+void ExplainClient::hear_all(Stream& stream) {
+  v1::ExplainQuestion question;
+  while (stream.Read(&question)) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return stopping_ || questions_.size() < kMostQuestions; });
+    questions_.push_back(std::move(question));
+    changed_.notify_all();
+  }
+  const std::lock_guard lock(mutex_);
+  broken_ = true;
+  changed_.notify_all();
+}
+
+// Questions in their order; between them what tails have. Tails end with their stream.
+void ExplainClient::answer_all(Stream& stream) {
+  Tails tails;
+  for (;;) {
+    std::optional<v1::ExplainQuestion> question;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock,
+                    [this] { return stopping_ || broken_ || news_ || !questions_.empty(); });
+      if (stopping_ || broken_) return;
+      news_ = false;
+      if (!questions_.empty()) {
+        question = std::move(questions_.front());
+        questions_.pop_front();
+        changed_.notify_all();
+      }
+    }
+    if (question && !answer(stream, *question, tails)) return;
+    for (const auto& [number, tail] : tails) {
+      if (!tell_tail(stream, number, *tail)) return;
+    }
+  }
+}
+
+bool ExplainClient::answer(Stream& stream, const v1::ExplainQuestion& question, Tails& tails) {
+  switch (question.ask_case()) {
+    case v1::ExplainQuestion::kList:
+      return tell(stream, question.number(), records_.list(question.list()));
+    case v1::ExplainQuestion::kId:
+      return tell(stream, question.number(), records_.find(question.id()));
+    case v1::ExplainQuestion::kTail:
+      tails[question.number()] = records_.tail(question.tail(), [this] { wake(); });
+      return true;
+    case v1::ExplainQuestion::kForget:
+      tails.erase(question.forget());
+      return true;
+    case v1::ExplainQuestion::ASK_NOT_SET:  // of a head that asks more than is known here
+      break;
+  }
+  return tell(stream, question.number(), {});
+}
+
+// In parts; the last one says so, be it empty.
+bool ExplainClient::tell(Stream& stream, std::uint64_t question,
+                         const std::vector<std::string>& records) {
+  std::size_t told = 0;
+  do {
+    v1::ExplainReply reply;
+    reply.set_question(question);
+    const std::size_t end = std::min(told + kTogether, records.size());
+    for (; told < end; ++told) reply.add_records()->ParseFromString(records[told]);
+    reply.set_last(told == records.size());
+    if (reply.last()) reply.set_kept_since_us(records_.kept_since_us());
+    if (!stream.Write(reply)) return false;
+  } while (told < records.size());
+  return true;
+}
+
+bool ExplainClient::tell_tail(Stream& stream, std::uint64_t question, observe::RecordTail& tail) {
+  const auto news = tail.take();
+  v1::ExplainReply reply;
+  reply.set_question(question);
+  reply.set_left_out(news.left_out);
+  const auto write = [&] {
+    if (reply.records_size() == 0 && reply.left_out() == 0) return true;
+    const bool written = stream.Write(reply);
+    reply.clear_records();
+    reply.clear_left_out();
+    return written;
+  };
+  v1::RequestRecord record;
+  for (const std::string& bytes : news.records) {
+    if (!record.ParseFromString(bytes) || !observe::matches(tail.filter(), record)) continue;
+    reply.add_records()->Swap(&record);
+    if (static_cast<std::size_t>(reply.records_size()) == kTogether && !write()) return false;
+  }
+  return write();
+}
+
+void ExplainClient::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    news_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool ExplainClient::wait(milliseconds duration) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, duration, [this] { return stopping_; });
+  return !stopping_;
+}
+
+}  // namespace penstock::control_plane

@@ -1,0 +1,132 @@
+// What is looked for among the records that are kept, and who follows those that come.
+#include <algorithm>
+#include <utility>
+
+#include "observe/record_filter.h"
+#include "observe/record_store.h"
+#include "observe/record_tail.h"
+
+namespace penstock::observe {
+
+namespace {
+
+constexpr std::size_t kLookedAtOnce = 128;
+constexpr std::size_t kMostFound = 100;
+
+struct Found {
+  std::uint64_t received_us = 0;
+  std::string bytes;
+  bool operator>(const Found& other) const { return received_us > other.received_us; }
+};
+
+// The newest that are asked for, as far as is known.
+class Newest {
+ public:
+  explicit Newest(const v1::RequestFilter& filter) : filter_(filter), most_(limit_of(filter)) {}
+
+  bool may_have(const RecordFacts& facts) const {
+    return may_match(filter_, facts) &&
+           (heap_.size() < most_ || facts.received_us > heap_.front().received_us);
+  }
+  void add(Found found) {
+    if (!record_.ParseFromString(found.bytes) || !matches(filter_, record_)) return;
+    heap_.push_back(std::move(found));
+    std::ranges::push_heap(heap_, std::greater<>());
+    if (heap_.size() <= most_) return;
+    std::ranges::pop_heap(heap_, std::greater<>());
+    heap_.pop_back();
+  }
+  std::vector<std::string> take() {
+    std::ranges::sort(heap_, std::greater<>());
+    std::vector<std::string> bytes;
+    bytes.reserve(heap_.size());
+    for (Found& found : heap_) bytes.push_back(std::move(found.bytes));
+    return bytes;
+  }
+
+ private:
+  const v1::RequestFilter& filter_;
+  const std::size_t most_;
+  v1::RequestRecord record_;
+  std::vector<Found> heap_;  // the oldest first
+};
+
+}  // namespace
+
+// They lie as they ended: one that came late may have ended early.
+std::vector<std::string> RecordStore::list(const v1::RequestFilter& filter) const {
+  Newest newest(filter);
+  std::vector<Found> looked_at;
+  look_through(
+      [&](const Kept& kept) {
+        if (!newest.may_have(kept.facts())) return true;
+        looked_at.push_back({kept.received_us, std::string(kept.bytes())});
+        return true;
+      },
+      [&] {
+        for (Found& found : looked_at) newest.add(std::move(found));
+        looked_at.clear();
+      });
+  return newest.take();
+}
+
+std::vector<std::string> RecordStore::find(std::string_view id) const {
+  std::vector<std::string> found;
+  look_through(
+      [&](const Kept& kept) {
+        if (is_called(kept.bytes(), id)) found.emplace_back(kept.bytes());
+        return found.size() < kMostFound;
+      },
+      [] {});
+  return found;
+}
+
+const RecordStore::Kept* RecordStore::older(const Kept& kept) const {
+  const auto at = all_.iterator_to(kept);
+  return at == all_.begin() ? nullptr : &*std::prev(at);
+}
+
+void RecordStore::look_through(const Look& look, const std::function<void()>& looked) const {
+  Cursor cursor;
+  {
+    const std::lock_guard lock(mutex_);
+    if (all_.empty()) return;
+    cursor.next = &all_.back();
+    cursors_.push_back(&cursor);
+  }
+  for (bool more = true; more;) {
+    more = look_at_some(cursor, look);
+    looked();
+  }
+  const std::lock_guard lock(mutex_);
+  std::erase(cursors_, &cursor);
+}
+
+bool RecordStore::look_at_some(Cursor& cursor, const Look& look) const {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < kLookedAtOnce && cursor.next != nullptr; ++i) {
+    const Kept& kept = *cursor.next;
+    cursor.next = older(kept);
+    if (!look(kept)) return false;
+  }
+  return cursor.next != nullptr;
+}
+
+std::shared_ptr<RecordTail> RecordStore::tail(v1::RequestFilter filter,
+                                              std::function<void()> wake) {
+  auto tail = std::make_shared<RecordTail>(std::move(filter), std::move(wake));
+  const std::lock_guard lock(mutex_);
+  tails_.push_back(tail);
+  return tail;
+}
+
+// Those that nobody holds any more are forgotten.
+void RecordStore::offer(const Kept& kept) {
+  std::erase_if(tails_, [&kept](const std::weak_ptr<RecordTail>& one) {
+    const auto tail = one.lock();
+    if (tail) tail->offer(kept.facts(), kept.bytes());
+    return !tail;
+  });
+}
+
+}  // namespace penstock::observe
