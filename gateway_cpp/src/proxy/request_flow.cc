@@ -158,8 +158,11 @@ void RequestFlow::send(Exchange& x) {
   x.record().replica = target.id;
   x.record().attempts_made = x.attempts.failover().attempts();
   auto request = call_request(x);
-  const base::TraceParent parent(x.trace, x.trace.span_of_attempt(++x.sends));
-  if (parts_.tracer.rule().collects) request.traceparent = parent.text();
+  std::optional<base::TraceParent> parent;  // of the attempt's own span
+  if (parts_.tracer.rule().collects) {
+    parent.emplace(x.trace, x.trace.span_of_attempt(++x.sends));
+    request.traceparent = parent->text();
+  }
   if (x.program && !rest) request.kv = x.program->take_kv(target.id);
   const upstream::Resume resume = rest && !rest->anew ? resume_of(x) : upstream::Resume();
   if (rest && !rest->anew) request.resume = &resume;
