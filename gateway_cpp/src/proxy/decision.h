@@ -163,7 +163,7 @@ struct RequestRecord : RequestFacts {
   // Nor is it sent there.
   void pass_over(std::string_view other, std::string_view why, uint64_t now_us);
   // None of its rungs helped: it ends at that deployment, as it had left it.
-  void return_to(std::string_view before, std::string_view with_adapter, uint64_t now_us);
+  void return_to(std::string before, std::string with_adapter, uint64_t now_us);
   // Null: it is nowhere.
   StayRecord* here();
   const StayRecord* here() const;

@@ -121,7 +121,7 @@ void write_stay(const StayRecord& stay, WireWriter& to) {
   to.text(F::kArmFieldNumber, stay.arm);
   to.number(F::kPassedOverFieldNumber, stay.passed_over ? 1 : 0);
   to.foreign(F::kLeftForFieldNumber, stay.left_for, kMostText);
-  if (stay.has_turn) to.message(F::kTurnFieldNumber, [&] { write_turn(stay, to); });
+  if (stay.has_turn || stay.waited.count() > 0) to.message(F::kTurnFieldNumber, [&] { write_turn(stay, to); });
   to.number(F::kCompletionEstimateFieldNumber, stay.completion_estimate);
   to.number(F::kPromptEstimateFieldNumber, stay.prompt_estimate);
   to.number(F::kEnteredUsFieldNumber, stay.entered_us);
