@@ -36,7 +36,8 @@ bool is_trace_parent(std::string_view text) {
   const std::string_view version = text.substr(0, 2);
   if (!is_hex(version) || version == "ff") return false;
   if (text[2] != '-' || text[kParentId - 1] != '-' || text[kFlags - 1] != '-') return false;
-  if (!is_id(text.substr(kTraceId, kTraceIdDigits)) || !is_id(text.substr(kParentId, kParentIdDigits)))
+  if (!is_id(text.substr(kTraceId, kTraceIdDigits)) ||
+      !is_id(text.substr(kParentId, kParentIdDigits)))
     return false;
   if (!is_hex(text.substr(kFlags, 2))) return false;
   const std::string_view rest = text.substr(kLength);

@@ -10,8 +10,7 @@ namespace {
 const std::string kNone;
 
 uint32_t milliseconds_of(std::chrono::nanoseconds time) {
-  return static_cast<uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
 }
 
 }  // namespace
