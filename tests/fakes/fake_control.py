@@ -11,6 +11,7 @@ import grpc
 
 from penstock.v1 import canary_pb2 as canary_messages
 from penstock.v1 import common_pb2 as common
+from penstock.v1 import explain_pb2 as explain
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as v1
 from penstock.v1 import routes_pb2_grpc as services
@@ -150,6 +151,53 @@ def _server_credentials() -> grpc.ServerCredentials:
     return grpc.ssl_server_credentials([pair])
 
 
+class Explaining:
+    """Asks the gateway that has the stream open; one at a time."""
+
+    def __init__(self) -> None:
+        self.hellos: list[explain.ExplainReply] = []
+        self.is_open = False
+        self._questions: asyncio.Queue[explain.ExplainQuestion] = asyncio.Queue()
+        self._asked = 0
+        self._answers: dict[int, asyncio.Queue[explain.ExplainReply]] = {}
+
+    async def ask(self, question: explain.ExplainQuestion) -> list[explain.RequestRecord]:
+        """What it answers, once it has said all."""
+        self._asked += 1
+        question.number = self._asked
+        answers = self._answers[self._asked] = asyncio.Queue()
+        self._questions.put_nowait(question)
+        records: list[explain.RequestRecord] = []
+        while True:
+            reply = await answers.get()
+            records.extend(reply.records)
+            if reply.last:
+                return records
+
+    async def serve(
+        self,
+        replies: AsyncIterator[explain.ExplainReply],
+        context: grpc.aio.ServicerContext[explain.ExplainReply, explain.ExplainQuestion],
+    ) -> None:
+        """The stream, until it ends."""
+        self.hellos.append(await anext(replies))
+        self.is_open = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                asking = group.create_task(self._write(context))
+                async for reply in replies:
+                    self._answers[reply.question].put_nowait(reply)
+                asking.cancel()
+        finally:
+            self.is_open = False
+
+    async def _write(
+        self, context: grpc.aio.ServicerContext[explain.ExplainReply, explain.ExplainQuestion]
+    ) -> None:
+        while True:
+            await context.write(await self._questions.get())
+
+
 class FakeControl(FakeServer, services.RoutesServicer):
     """Serves from `async with` on. publish() reaches whoever watches, now and later."""
 
@@ -159,6 +207,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
         self.reports: list[v1.GatewayReport] = []
         self.reply: v1.GatewayReportReply | None = None  # to each report; None: an older head
         self.authorizations: list[str] = []  # of each call
+        self.explaining = Explaining()
         self._snapshot: v1.RouteSnapshot | None = None
         self._version = 0
         self._changed = asyncio.Condition()
@@ -217,6 +266,15 @@ class FakeControl(FakeServer, services.RoutesServicer):
             snapshot = await self._newer_than(sent)
             sent = snapshot.version
             await context.write(snapshot)
+
+    async def Explain(
+        self,
+        request_iterator: AsyncIterator[explain.ExplainReply],
+        context: grpc.aio.ServicerContext[explain.ExplainReply, explain.ExplainQuestion],
+    ) -> None:
+        """Asks the gateway what tests want to know."""
+        self.authorizations.append(authorization_of(context))
+        await self.explaining.serve(request_iterator, context)
 
     async def _newer_than(self, version: int) -> v1.RouteSnapshot:
         async with self._changed:

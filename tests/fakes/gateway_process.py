@@ -52,6 +52,10 @@ class GatewayProcess:
     ) -> None:
         self.kill()
 
+    def is_running(self) -> bool:
+        """It was started, and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     @property
     def pid(self) -> int:
         """Of the running process."""

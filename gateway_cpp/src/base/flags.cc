@@ -256,7 +256,8 @@ std::span<const Flag> flags() {
        "tokens and large bodies kept at once for streams whose replicas may die; 0: none goes on",
        number(&C::resume_budget_bytes, std::size_t{0}, kTiB)},
       {"explain-budget-bytes", "N",
-       "kept of what was decided about requests, a quarter of it of one tenant's at most; 0: nothing",
+       "kept of what was decided about requests, a quarter of it of one tenant's at most; 0: "
+       "nothing",
        number(&C::explain_budget_bytes, std::size_t{0}, kGiB)},
       {"header-limit-bytes", "N", "largest request line and headers together",
        number(&C::header_limit_bytes, std::size_t{1024}, std::size_t{1U << 20U})},

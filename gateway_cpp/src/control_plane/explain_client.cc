@@ -98,8 +98,7 @@ void ExplainClient::answer_all(Stream& stream) {
     std::optional<v1::ExplainQuestion> question;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock,
-                    [this] { return stopping_ || broken_ || news_ || !questions_.empty(); });
+      changed_.wait(lock, [this] { return stopping_ || broken_ || news_ || !questions_.empty(); });
       if (stopping_ || broken_) return;
       news_ = false;
       if (!questions_.empty()) {

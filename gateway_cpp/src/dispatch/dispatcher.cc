@@ -92,8 +92,7 @@ Admission Dispatcher::place_or_turn(Turn& turn, const PlaceRequest& ask,
   turn.estimated_ =
       is_near(load, admission::wait_budget(asked)) ? load.estimated_wait : milliseconds(0);
   queue_.push(turn);
-  outcome.turn.place =
-      ahead_.waiting + static_cast<std::uint32_t>(queue_.place_of(turn));
+  outcome.turn.place = ahead_.waiting + static_cast<std::uint32_t>(queue_.place_of(turn));
   return outcome;
 }
 

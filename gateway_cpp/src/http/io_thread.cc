@@ -29,16 +29,12 @@ IoThread::IoThread(const PortParts& parts, unsigned index, int socket)
                 [this](const auto& seat, auto& owner) {
                   return upstream::connect_to_program(io_, seat.address, seat.token, owner);
                 }),
-      parts_{parts,
-             metrics_,
-             timers_,
-             parser_,
-             routes_,
-             dispatchers_,
-             pool_,
-             io_.get_executor(),
-             programs_,
-             {parts.clock, parts.log, metrics_, parts.state, records_, parts.record_sink}},
+      parts_{
+          parts,     metrics_,
+          timers_,   parser_,
+          routes_,   dispatchers_,
+          pool_,     io_.get_executor(),
+          programs_, {parts.clock, parts.log, metrics_, parts.state, records_, parts.record_sink}},
       pages_(parts_, routes_, dispatchers_, parts.subscription, parts.look_deeply),
       shadows_(parts_),
       questions_(parts_),

@@ -1,7 +1,7 @@
 // What requests that have ended were decided to, kept for whoever asks: in one budget, of which one
-// tenant has a quarter at most. Where it is full, the tenant that has most loses its oldest, so that
-// whoever floods it pushes out what is his own; of a tenant's, ordinary ones go first, as long as
-// they are a quarter of them, then those of which there are most.
+// tenant has a quarter at most. Where it is full, the tenant that has most loses its oldest, so
+// that whoever floods it pushes out what is his own; of a tenant's, ordinary ones go first, as long
+// as they are a quarter of them, then those of which there are most.
 //
 // Any thread. The lock is held for a record, or for a few that are looked at: whoever searches lets
 // requests settle in between.

@@ -1,6 +1,6 @@
-// Writes a protobuf message by hand, from its end to its beginning: so the length of a part is known
-// where it has to stand, and nothing is measured before it is written. Who writes its fields in the
-// falling order of their numbers has them as protobuf would.
+// Writes a protobuf message by hand, from its end to its beginning: so the length of a part is
+// known where it has to stand, and nothing is measured before it is written. Who writes its fields
+// in the falling order of their numbers has them as protobuf would.
 // https://protobuf.dev/programming-guides/encoding/
 #pragma once
 
@@ -19,8 +19,7 @@ namespace penstock::observe {
 class WireWriter {
  public:
   // Writes into `room`, which grows as need be and is its owner's, for the next message.
-  explicit WireWriter(std::string& room)
-      : room_(room), at_(room.data() + room.size()), end_(at_) {}
+  explicit WireWriter(std::string& room) : room_(room), at_(room.data() + room.size()), end_(at_) {}
 
   // What has been written; holds until more is.
   std::string_view bytes() const { return {at_, size()}; }

@@ -10,8 +10,7 @@ namespace {
 const std::string kNone;
 
 uint32_t milliseconds_of(std::chrono::nanoseconds time) {
-  return static_cast<uint32_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
 }
 
 }  // namespace
@@ -103,8 +102,7 @@ void RequestRecord::pass_over(std::string_view other, std::string_view why, uint
   stay.entered_us = now_us;
 }
 
-void RequestRecord::return_to(std::string_view before, std::string_view with_adapter,
-                              uint64_t now_us) {
+void RequestRecord::return_to(std::string before, std::string with_adapter, uint64_t now_us) {
   StayRecord& again = stays.add_of(kMostStays, 1);
   for (const StayRecord& stay : stays.all()) {
     if (&stay == &again || stay.deployment != before || !stay.has_turn) continue;
@@ -113,8 +111,8 @@ void RequestRecord::return_to(std::string_view before, std::string_view with_ada
     again.has_turn = true;
   }
   again.way = Way::kReturned;
-  again.deployment = before;
-  again.adapter = with_adapter;
+  again.deployment = std::move(before);
+  again.adapter = std::move(with_adapter);
   again.entered_us = now_us;
 }
 
@@ -129,7 +127,7 @@ void RequestRecord::send(std::string_view to, std::string_view reason, uint64_t 
 void RequestRecord::end_attempt(std::string_view error, uint64_t now_us) {
   if (attempts.empty() || attempts.back().ended_us != 0) return;
   attempts.back().error = error;
-  attempts.back().ended_us = now_us;
+  attempts.back().ended_us = std::max<uint64_t>(now_us, 1);
 }
 
 // The longest are kept, in their order.

@@ -103,11 +103,11 @@ struct RequestFacts {
   std::string_view tenant;             // whose it is; empty: it came without a key
   std::string_view key_id;             // that it came with; empty: none
   std::string_view client;             // the address that it came from; empty: not to be told
-  std::string_view degraded;  // why it is not what was asked for, static; empty: it is
-  std::string_view program;   // what came of its router program, static; empty: none was asked
-  std::string_view canary;    // the name of the one that its deployment has; empty: none
+  std::string_view degraded;           // why it is not what was asked for, static; empty: it is
+  std::string_view program;  // what came of its router program, static; empty: none was asked
+  std::string_view canary;   // the name of the one that its deployment has; empty: none
   base::TraceContext trace;
-  uint64_t received_us = 0;   // since 1970; known once it is settled
+  uint64_t received_us = 0;              // since 1970; known once it is settled
   std::chrono::nanoseconds duration{0};  // likewise
   std::array<std::chrono::nanoseconds, base::kPhases> phases{};
   unsigned status = 499;  // what the client saw; 499: it left before
@@ -164,7 +164,7 @@ struct RequestRecord : RequestFacts {
   // Nor is it sent there.
   void pass_over(std::string_view other, std::string_view why, uint64_t now_us);
   // None of its rungs helped: it ends at that deployment, as it had left it.
-  void return_to(std::string_view before, std::string_view with_adapter, uint64_t now_us);
+  void return_to(std::string before, std::string with_adapter, uint64_t now_us);
   // Null: it is nowhere.
   StayRecord* here();
   const StayRecord* here() const;

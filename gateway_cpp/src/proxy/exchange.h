@@ -251,22 +251,22 @@ struct Exchange {
   Ask& ask;  // of which the settlement has views, as it has of the next three
   const base::TraceContext trace;
   const base::TraceParent trace_parent;  // of its own span
-  std::unique_ptr<CanarySeat> canary;  // null: it is of none
+  std::unique_ptr<CanarySeat> canary;    // null: it is of none
   Settlement settlement;
   std::shared_ptr<LargeBody> large;  // the body, where it is large: then ask has none
   std::shared_ptr<BodyJob> job;      // what is done with it at the side
   openai::Request request;
   Destination at;
-  std::optional<routing::Route> asked;     // what it was resolved to, where a canary has it
-  std::unique_ptr<Descent> descent;        // null: it has taken no rung
-  bool is_cut = false;                     // it has taken the rung that trims
-  std::vector<Departure> left;             // in their order
-  base::SteadyTime admitted;               // when admission began
-  base::SteadyTime waits_from;             // since when it waits for a place
-  base::SteadyTime sent;                   // when the request first went to a replica
-  unsigned sends = 0;                      // to replicas, those that were called back, too
-  size_t body_bytes = 0;                   // of the request
-  std::shared_ptr<WakeUp> waker;           // null: it never had to wait
+  std::optional<routing::Route> asked;  // what it was resolved to, where a canary has it
+  std::unique_ptr<Descent> descent;     // null: it has taken no rung
+  bool is_cut = false;                  // it has taken the rung that trims
+  std::vector<Departure> left;          // in their order
+  base::SteadyTime admitted;            // when admission began
+  base::SteadyTime waits_from;          // since when it waits for a place
+  base::SteadyTime sent;                // when the request first went to a replica
+  unsigned sends = 0;                   // to replicas, those that were called back, too
+  size_t body_bytes = 0;                // of the request
+  std::shared_ptr<WakeUp> waker;        // null: it never had to wait
   Opening opening;
   Keyed key;
   Danger danger;

@@ -30,9 +30,7 @@ uint32_t short_us_of(std::chrono::nanoseconds time) {
   return static_cast<uint32_t>(std::min<uint64_t>(us_of(time), UINT32_MAX));
 }
 
-uint32_t digit(char c) {
-  return static_cast<uint32_t>(c <= '9' ? c - '0' : c - 'a' + 10) & 0xFU;
-}
+uint32_t digit(char c) { return static_cast<uint32_t>(c <= '9' ? c - '0' : c - 'a' + 10) & 0xFU; }
 
 void write_trace(std::string_view hex, WireWriter& to) {
   std::array<char, 16> id{};
@@ -121,7 +119,8 @@ void write_stay(const StayRecord& stay, WireWriter& to) {
   to.text(F::kArmFieldNumber, stay.arm);
   to.number(F::kPassedOverFieldNumber, stay.passed_over ? 1 : 0);
   to.foreign(F::kLeftForFieldNumber, stay.left_for, kMostText);
-  if (stay.has_turn) to.message(F::kTurnFieldNumber, [&] { write_turn(stay, to); });
+  if (stay.has_turn || stay.waited.count() > 0)
+    to.message(F::kTurnFieldNumber, [&] { write_turn(stay, to); });
   to.number(F::kCompletionEstimateFieldNumber, stay.completion_estimate);
   to.number(F::kPromptEstimateFieldNumber, stay.prompt_estimate);
   to.number(F::kEnteredUsFieldNumber, stay.entered_us);
@@ -144,8 +143,7 @@ void write_answer(const RequestRecord& record, WireWriter& to) {
   to.number(F::kPromptTokensFieldNumber, record.prompt_tokens);
   to.number(F::kBytesFieldNumber, record.bytes);
   to.number(F::kEventsFieldNumber, record.events);
-  to.number(F::kFirstByteUsFieldNumber,
-            record.ttft ? std::max(1U, short_us_of(*record.ttft)) : 0);
+  to.number(F::kFirstByteUsFieldNumber, record.ttft ? std::max(1U, short_us_of(*record.ttft)) : 0);
   to.foreign(F::kModelVersionFieldNumber, record.model_version, kMostText);
 }
 

@@ -39,8 +39,9 @@ void each_usual(const RequestRecord& record, Table& table) {
   put({"path", "path", "of the endpoint"}, record.path);
   put({"tenant", "tenant", "whose it was; empty: it came without a key"}, record.tenant);
   put({"key_id", "key_id", "the key that it came with"}, record.key_id);
-  put({"client", "client", "the address at the other end of the connection, a proxy's where one "
-                           "is between; empty with `--no-client-addresses`"},
+  put({"client", "client",
+       "the address at the other end of the connection, a proxy's where one "
+       "is between; empty with `--no-client-addresses`"},
       record.client);
   put({"deployment", "stays.deployment", "where it ended; empty: its name was resolved to none"},
       record.deployment());
@@ -52,8 +53,9 @@ void each_usual(const RequestRecord& record, Table& table) {
   put({"outcome", "outcome", "`succeeded`, `failed`, `rejected`, `cancelled`, `invalid`"},
       base::name(record.outcome));
   put({"error_code", "error_code", "as the client was told it"}, record.error_code);
-  put({"drop_reason", "drop_reason", "why admission said no, in the word of "
-                                     "`x-penstock-drop-reason`"},
+  put({"drop_reason", "drop_reason",
+       "why admission said no, in the word of "
+       "`x-penstock-drop-reason`"},
       record.drop_reason);
   put({"attempts", "attempts_made", "calls to replicas"}, record.attempts_made);
   put({"queue_wait_ms", "stays.turn.waited_us", "for places, before each attempt"},
@@ -65,8 +67,9 @@ void each_usual(const RequestRecord& record, Table& table) {
   put({"duration_ms", "duration_us", "from its last byte read to its end"}, record.duration);
   put({"events", "events", "SSE events handed to the client; 1: a whole answer"}, record.events);
   put({"bytes", "bytes", "answer bytes handed to the client"}, record.bytes);
-  put({"prompt_tokens", "prompt_tokens", "as far as they were known when the line was written: "
-                                         "of a unary request whose client left, none"},
+  put({"prompt_tokens", "prompt_tokens",
+       "as far as they were known when the line was written: "
+       "of a unary request whose client left, none"},
       record.prompt_tokens);
   put({"completion_tokens", "completion_tokens", "likewise"}, record.completion_tokens);
   put({"cached_tokens", "cached_tokens", "of the prompt's, those that were not computed"},
@@ -100,8 +103,9 @@ void each_rare(const RequestRecord& record, Table& table) {
   table.put(programmed, {"program", "program", "what came of it: `decided`, `slow`, ..."},
             record.program);
   table.put(programmed,
-            {"legs", "legs", "what engines did for it: `prep_recv@r2=16/1ms`, of each the engine, "
-                             "tokens or failure, and time; the last eight"},
+            {"legs", "legs",
+             "what engines did for it: `prep_recv@r2=16/1ms`, of each the engine, "
+             "tokens or failure, and time; the last eight"},
             [&record] { return legs_text(record); });
   const When canaried{!record.canary.empty(), "its deployment or alias has a canary"};
   table.put(canaried, {"canary", "canary", "the canary's name"}, record.canary);

@@ -1,5 +1,5 @@
-// A few values one after the other that keep their memory when they are forgotten, for the next that
-// are put there: T::clear() makes one as good as new.
+// A few values one after the other that keep their memory when they are forgotten, for the next
+// that are put there: T::clear() makes one as good as new.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The last phase: counts, metrics, the log line and the record of one request, exactly once, however
-// it ended. A Settlement belongs to its request and settles in its destructor; its I/O thread only.
+// The last phase: counts, metrics, the log line and the record of one request, exactly once,
+// however it ended. A Settlement belongs to its request and settles in its destructor; its I/O
+// thread only.
 #pragma once
 
 #include <array>

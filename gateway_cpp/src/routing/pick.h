@@ -1,5 +1,5 @@
-// How a replica was chosen for a request: which were looked at, and why each was taken or was not. A
-// value that its request keeps and the choice fills, so that a look costs no memory of its own.
+// How a replica was chosen for a request: which were looked at, and why each was taken or was not.
+// A value that its request keeps and the choice fills, so that a look costs no memory of its own.
 #pragma once
 
 #include <array>

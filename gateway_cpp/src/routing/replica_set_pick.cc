@@ -6,8 +6,8 @@
 namespace penstock::routing {
 
 // Of a few replicas those that could not be called are told as well, which no policy looks at.
-void ReplicaSet::tell(const Replica& chosen, const Traits& traits,
-                      const Candidates::Filter& filter, Pick& pick) const {
+void ReplicaSet::tell(const Replica& chosen, const Traits& traits, const Candidates::Filter& filter,
+                      Pick& pick) const {
   const Looks& looks = *filter.looks;
   pick.begin(traits.continues != 0 ? kByResume : looks.by);
   pick.add(chosen.id().value, chosen.standing().load, Verdict::kTaken);

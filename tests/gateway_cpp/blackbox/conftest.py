@@ -18,6 +18,7 @@ from tests.fakes.fake_replica import FakeReplica, Script, hello
 from tests.fakes.gateway_process import GatewayProcess
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.raw_http import RawClient, Response, request
+from tests.gateway_cpp.blackbox.recorded import all_hold
 from tests.gateway_cpp.blackbox.wires import WIRES, Wire
 
 LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -116,7 +117,8 @@ def wire(request: pytest.FixtureRequest) -> Wire:
 
 @pytest.fixture
 async def start(tmp_path: Path, wire: Wire) -> AsyncIterator[Start]:
-    """Starts systems that end with the test."""
+    """Starts systems that end with the test; what each has logged of requests is in its records."""
+    started: list[System] = []
     async with AsyncExitStack() as stack:
 
         async def start_system(
@@ -154,9 +156,12 @@ async def start(tmp_path: Path, wire: Wire) -> AsyncIterator[Start]:
             await gateway.start()
             system = System(gateway, wire, control, replicas)
             await system.has_routes(version)
+            started.append(system)
             return system
 
         yield start_system
+        for each in started:
+            await all_hold(each)
 
 
 @pytest.fixture

@@ -107,8 +107,10 @@ def under_valgrind(gateway: Path, folder: Path) -> Path:
     return script
 
 
-async def cost(gateway: Path, scenario: Scenario, shadows: list[routes.ShadowRule]) -> float:
-    """Instructions of one request."""
+async def cost(
+    gateway: Path, scenario: Scenario, shadows: list[routes.ShadowRule], *more: str
+) -> float:
+    """Instructions of one request; `more`: flags of the gateway."""
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         control = await stack.enter_async_context(FakeControl())
@@ -123,7 +125,7 @@ async def cost(gateway: Path, scenario: Scenario, shadows: list[routes.ShadowRul
         )
         os.environ["PENSTOCK_GATEWAY"] = str(under_valgrind(gateway, folder))
         flags = ("--control", control.address, "--id", "gw-1", "--data-dir", str(folder))
-        process = GatewayProcess(folder, *flags, "--threads", "1")
+        process = GatewayProcess(folder, *flags, *more, "--threads", "1")
         await stack.enter_async_context(process)
         await process.start()
         await until(

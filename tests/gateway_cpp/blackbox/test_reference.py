@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
+from penstock.v1 import explain_pb2
 from tests.fakes.gateway_process import ROOT, binary
 from tests.gateway_cpp.blackbox.conftest import System
 
@@ -24,6 +26,20 @@ def holds(page: Path, text: str) -> None:
 def test_the_page_of_flags_shows_the_help() -> None:
     told = subprocess.run([binary(), "--help"], capture_output=True, text=True, check=True).stdout
     holds(REFERENCE / "flags.md", f"```\n{told}```\n")
+
+
+def test_the_page_of_records_shows_the_fields_of_the_log() -> None:
+    """Each of which is read from a part of the record."""
+    told = subprocess.run(
+        [binary(), "--log-fields"], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [row.split(" | ") for row in told.splitlines()[2:]]
+    for name, _, part, *_ in rows:
+        message: Any = explain_pb2.RequestRecord.DESCRIPTOR
+        for field in part.strip("`").split("."):
+            assert field in message.fields_by_name, f"{name} is of {part}"
+            message = message.fields_by_name[field].message_type
+    holds(ROOT / "docs" / "reference" / "request_record.md", told)
 
 
 async def test_the_page_of_metrics_lists_every_family(system: System) -> None:

@@ -97,7 +97,9 @@ TEST_F(ExplainClientTest, FollowsWhatEndsUntilItIsToForget) {
   end("req_1", 2);
   end("elsewhere", 3, "next");
   end("req_2", 4);
-  EXPECT_TRUE(head_.wait_for([&] { return told(1) == std::vector<std::string>{"req_1", "req_2"}; }));
+  EXPECT_TRUE(head_.wait_for([&] {
+    return told(1) == std::vector<std::string>{"req_1", "req_2"};
+  }));
   ask(3, [](auto& question) { question.set_forget(1); });
   ask(4, [](auto& question) { question.mutable_list(); });
   answered(4);

@@ -29,8 +29,8 @@ class FakeHead final : public test::FakeService<penstock::v1::Routes::Service> {
   // Read them inside wait_for, or after the client has stopped.
   std::vector<penstock::v1::WatchRoutesRequest> watches;
   std::vector<penstock::v1::GatewayReport> reports;
-  std::string authorization;          // of the last watch
-  std::atomic<bool> answers = false;  // each report; an older head answers none
+  std::string authorization;                          // of the last watch
+  std::atomic<bool> answers = false;                  // each report; an older head answers none
   std::vector<penstock::v1::ExplainReply> explained;  // of all streams, in their order
   std::atomic<bool> knows_explain = true;
 
