@@ -27,7 +27,6 @@ GATEWAY_LAW: dict[str, set[str]] = {
         *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),
         *("upstream", "control_plane", "observe"),
     },
-    "observe": {"base"},
     "tls": {"base"},
     "http": {
         *("base", "openai", "dialects", "routing", "admission", "dispatch", "runtime"),

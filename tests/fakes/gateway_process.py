@@ -30,9 +30,7 @@ def binary() -> Path:
 class GatewayProcess:
     """Runs from start() on, on a free port; stopped hard at the end of `async with`."""
 
-    def __init__(
-        self, folder: Path, *flags: str, env: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *flags: str, env: Mapping[str, str] | None = None) -> None:
         """`env`: added to ours."""
         self.folder = folder
         self.flags = flags

@@ -76,9 +76,7 @@ def test_a_replica_is_told_the_collector_and_to_begin_no_traces_of_its_own() -> 
         "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
         "OTEL_TRACES_SAMPLER": "parentbased_always_off",
         "OTEL_SERVICE_NAME": "penstock-replica",
-        "OTEL_RESOURCE_ATTRIBUTES": (
-            "env=prod,service.instance.id=r%201,penstock.deployment=mini"
-        ),
+        "OTEL_RESOURCE_ATTRIBUTES": ("env=prod,service.instance.id=r%201,penstock.deployment=mini"),
     }
 
 
@@ -116,11 +114,12 @@ def test_a_replicas_start_is_a_span_with_its_stages_and_what_it_failed_of() -> N
 
 
 SENDS = """
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from penstock.control.outside.tracing import make_tracer
 tracer = make_tracer("penstock-head", "m1")
-tracer.span("reconcile", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC),
-            error="why", actions=["start r"], empty="")
+began = datetime(2026, 1, 1, tzinfo=UTC)
+ended = began + timedelta(seconds=1)
+tracer.span("reconcile", began, ended, error="why", actions=["start r"], empty="")
 tracer.close()
 """
 

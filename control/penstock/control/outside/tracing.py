@@ -1,7 +1,8 @@
 """Spans of head and agent, and what an agent tells its replicas of where spans go.
 
-All of it by OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE, ...),
-which its SDK reads. Where they name no collector, nothing is traced, and the SDK is not imported.
+All of it by OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, _CERTIFICATE and
+so on), which its SDK reads. Where they name no collector, nothing is traced, and the SDK is not
+imported.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def traces_url(environment: Mapping[str, str]) -> str:
 
 class ReplicaTraces:
     """What replicas find in their environment besides what they inherit of ours, so that their
-    engines' spans go where ours do, and only those whose request was chosen before it came there."""
+    engines' spans go where ours do: those of requests that were chosen before they came there."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._resource = environment.get(RESOURCE, "")
