@@ -97,7 +97,7 @@ async def test_a_share_of_the_other_requests_is_sent_and_every_replica_is_told_w
 async def test_what_failed_is_sent_though_nobody_had_chosen_it(
     start: Start, collector: FakeCollector
 ) -> None:
-    system = await start(env=env(collector), scripts=(refuse(500, "engine_error"),))
+    system = await start(env=env(collector), scripts=(refuse(500, "engine_error", retry=True),))
     answer = await system.ask(chat(headers=NOT_SAMPLED))
     assert answer.status == 500
     request, attempt = (await spans(collector, 2))[:2]
