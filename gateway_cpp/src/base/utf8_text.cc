@@ -5,21 +5,21 @@
 namespace penstock::base {
 namespace {
 
-unsigned char byte_at(std::string_view text, std::size_t i) {
+unsigned char byte_of(std::string_view text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
 bool continues(std::string_view text, std::size_t i) {
-  return i < text.size() && (byte_at(text, i) & 0xC0U) == 0x80U;
+  return i < text.size() && (byte_of(text, i) & 0xC0U) == 0x80U;
 }
 
 }  // namespace
 
 std::size_t utf8_sequence(std::string_view text, std::size_t i) {
-  const unsigned char lead = byte_at(text, i);
+  const unsigned char lead = byte_of(text, i);
   if (lead < 0x80U) return 1;
   if (lead < 0xC2U || lead > 0xF4U || !continues(text, i + 1)) return 0;
-  const unsigned char second = byte_at(text, i + 1);
+  const unsigned char second = byte_of(text, i + 1);
   if (lead < 0xE0U) return 2;
   if (!continues(text, i + 2)) return 0;
   if (lead < 0xF0U) {
