@@ -44,7 +44,7 @@ def _next(request_id: str, count: int = 2, begun: int = 0) -> list[str]:
 
     from penstock.replica.vllm.serving import ids
 
-    ids.install()
+    ids.install(None)
     tap = CallTap(Call(request_id, "/v1/responses", b"", "m"))
     token = CURRENT.set(tap)
     try:
@@ -61,6 +61,21 @@ def test_a_calls_names_are_the_same_wherever_it_is_answered() -> None:
     assert _next("r") == _next("r")
     assert len({*_next("r"), *_next("other")}) == 4
     assert all(re.fullmatch("[0-9a-f]{16}", name) for name in _next("r"))
+
+
+def test_a_mistral_models_calls_have_their_names_of_the_call_too() -> None:
+    mistral = pytest.importorskip("vllm.parser.mistral")
+    _next("r")
+    tap = CallTap(Call("r", "/v1/responses", b"", "m"))
+    make = mistral.MistralToolCall.generate_random_id
+    assert make() != make()
+    token = CURRENT.set(tap)
+    try:
+        name = make()
+    finally:
+        CURRENT.reset(token)
+    assert mistral.MistralToolCall.is_valid_id(name)
+    assert name == CallTap(tap.call).next_uuid().hex[:9]
 
 
 def test_names_that_the_reading_of_the_body_draws_change_none_of_the_answers() -> None:

@@ -69,7 +69,7 @@ async def make_app(llm: TappedLLM, args: Namespace, aside: Aside) -> Made:
     app = build_app(args, tasks, llm.model_config)
     with call_models():
         await init_app_state(llm, app.state, args, tasks)
-    ids.install()
+    ids.install(llm.renderer.tokenizer)
     await know_thinking_effort(app.state)
     # vLLM's error handlers tell its server to stop; here nobody listens, the replica watches.
     app.state.server = SimpleNamespace(should_exit=False)

@@ -110,4 +110,18 @@ OF_RESUME: Final = (
         "names and times in an answer are the call's, wherever it is answered",
         "vLLM takes them from the request",
     ),
+    Touch(
+        Stage.APP,
+        ("vllm.utils.mistral:is_mistral_tokenizer(obj)",),
+        ("serving/ids.py",),
+        "such a model's calls of tools have names of their own kind",
+        "vLLM takes them from the request",
+    ),
+    Touch(
+        Stage.MISTRAL,
+        ("vllm.parser.mistral:MistralToolCall.generate_random_id()",),
+        ("serving/ids.py",),
+        "names of tools' calls are the call's, wherever it is answered",
+        "vLLM takes them from the request",
+    ),
 )
