@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,6 +113,22 @@ def test_an_answer_says_that_it_was_made_when_the_first_replica_said() -> None:
         CURRENT.reset(token)
     assert abs(serving.time.time() - time.time()) < 60  # noqa: TID251 - what the clock says
     assert tap.head(200, "text/event-stream").created == 1_700_000_000
+
+
+@pytest.mark.parametrize(("mode", "told"), [("full", "vllm-1-tp2-c0ffee00"), ("custom", "ours-7")])
+def test_systems_are_named_alike_where_one_goes_on_with_anothers_answer(
+    mode: str, told: str
+) -> None:
+    pytest.importorskip("vllm")
+    from penstock.replica.vllm.serving.app import tell_equals
+
+    named = {"full": "vllm-1-tp2-4193a58d", "custom": "ours-7"}[mode]
+    chat = SimpleNamespace(system_fingerprint=named)
+    args = SimpleNamespace(fingerprint_mode=mode)
+    tell_equals(
+        SimpleNamespace(state=SimpleNamespace(args=args, openai_serving_chat=chat)), "c0ffee001234"
+    )
+    assert chat.system_fingerprint == told
 
 
 def _drawing() -> Iterator[tuple[str, int]]:

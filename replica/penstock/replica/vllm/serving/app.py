@@ -96,6 +96,17 @@ async def make_app(llm: TappedLLM, args: Namespace, aside: Aside) -> Made:
     return Made(app, app.state.openai_serving_models, served)
 
 
+def tell_equals(app: Any, config_hash: str) -> None:
+    """Has answers say alike by which system they are made where one may go on with another's:
+    vLLM's own hash counts settings that change no answer. What an operator set stays."""
+    if app.state.args.fingerprint_mode not in ("full", "hash"):
+        return
+    for name in ("openai_serving_chat", "openai_serving_completion"):
+        if (serving := getattr(app.state, name, None)) is not None:
+            told = serving.system_fingerprint.rpartition("-")[0]
+            serving.system_fingerprint = f"{told}-{config_hash[:8]}"
+
+
 async def know_thinking_effort(state: Any) -> None:
     """Has vLLM try how the model's template takes efforts now. It would do so within the first call
     that turns thinking off, and what the template refuses would be that call's error."""

@@ -118,6 +118,16 @@ OF_RESUME: Final = (
         "vLLM takes them from the request",
     ),
     Touch(
+        Stage.APP,
+        (
+            f"{_OPENAI}.chat_completion.serving:OpenAIServingChat{{system_fingerprint}}",
+            f"{_OPENAI}.completion.serving:OpenAIServingCompletion{{system_fingerprint}}",
+        ),
+        ("serving/app.py",),
+        "answers name the system alike where one engine may go on with another's",
+        "vLLM's hash leaves out what changes no answer",
+    ),
+    Touch(
         Stage.MISTRAL,
         ("vllm.parser.mistral:MistralToolCall.generate_random_id()",),
         ("serving/ids.py",),
