@@ -40,8 +40,14 @@ _ON_TWO_SIMULATED = {
 """Which files share a system of two simulated replicas (`two_simulated`)."""
 
 
-_LONGEST = {"tests/e2e/test_overload.py", "tests/e2e/test_several_gateways.py"}
-"""Groups that take minutes with few tests. A worker is dealt two groups at first: of these, one."""
+_LONGEST = {
+    f"tests/e2e/test_{name}.py"
+    for name in (
+        *("overload", "several_gateways", "canaries", "kill_matrix", "hand_over", "real_engines"),
+        *("real_microserving", "serve", "router_programs", "crowd", "rollouts", "suspects"),
+    )
+}
+"""Groups that take half a minute or more with few tests: begun last, they would be waited for."""
 
 _APART = {
     "tests/e2e/test_overload.py::test_five_times_as_many_clients_as_places_are_served_in_turn",

@@ -248,6 +248,7 @@ async def test_ten_thousand_settlements_are_counted_to_the_token(system: System)
     bill.completion += midway
     await _until(lambda: _is_billed(system, owner, bill), "the sum of what was finished and left")
 
+    configure(system, resume="off")
     held = [Line(system.gateway_port, key) for _ in range(100)]
     readers = [await one_token(line) for line in held]
     async with asyncio.TaskGroup() as group:
@@ -262,6 +263,7 @@ async def test_ten_thousand_settlements_are_counted_to_the_token(system: System)
         bill.add(1)  # what came before the replica was lost, or all that was made
     assert bill.settled > 10_000
     await _until(lambda: _is_billed(system, owner, bill), "the sum with what was lost")
+    configure(system, resume="on")
     await _until(lambda: len(system.replicas()) == 2, "the replica back")
 
 

@@ -34,12 +34,25 @@ Next RequestFlow::begins_again(Exchange& x, Next next) {
   x.danger.spared = how == GoesOn::How::kAtOnce;
   if (how == GoesOn::How::kNot) return Next::kGiveUp;
   note_paid(x);
-  x.attempts.goes_on();
+  if (engine_died_with(failure)) {
+    Resumption& broken = *x.record().resumption;
+    broken.reason = *reason;
+    broken.cause = failure_error(x);
+    broken.anew = true;
+    note_broken(x);
+  }
+  if (!may_be_answered_elsewhere(x)) x.attempts.goes_on();
   return Next::kTryAnother;
 }
 
-// Where none is ready, one may be soon. What a rung may answer need not wait. An error: it is
-// proved that engines die of it.
+// By another deployment, at once.
+bool RequestFlow::may_be_answered_elsewhere(const Exchange& x) {
+  const bool has_stable_arm = x.at.way == Way::kCanary && !x.is_at_home() && !x.danger.may_kill();
+  return has_stable_arm || x.has_ladder();
+}
+
+// Where none is ready, one may be soon; what may be answered elsewhere need not wait. An error: it
+// is proved that engines die of it.
 Awaitable<base::MaybeError> RequestFlow::wait_to_begin_again(Exchange& x) {
   const auto limits = limits_of_resume(x);
   const auto& deaths = x.attempts.failover().deaths();
@@ -49,7 +62,7 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_begin_again(Exchange& x) {
   if (crashed && x.attempts.failover().crashes() > 1) {
     if (auto proved = co_await judge(x)) co_return proved;
   }
-  if (x.has_ladder()) co_return std::nullopt;
+  if (may_be_answered_elsewhere(x)) co_return std::nullopt;
   const auto until = parts_.clock.steady_now() + limits->resume_wait;
   runtime::TimerWheel::Timer look(parts_.timers, x.reply.signal());
   while (x.stop() == Stop::kNo && parts_.clock.steady_now() < until && !is_another_ready(x)) {

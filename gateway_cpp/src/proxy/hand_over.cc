@@ -48,13 +48,10 @@ bool RequestFlow::may_move(Exchange& x, routing::Word word) {
 
 bool RequestFlow::asks_to_move(Exchange& x, routing::Word word) {
   if (!may_move(x, word)) return false;
-  const auto broken = x.attempts.failover().broken();
-  std::vector<routing::ReplicaId> excluded(broken.begin(), broken.end());
-  excluded.push_back({x.attempts.now().target().id});
   x.at.wanted.continues = x.attempts.now().config();
   x.at.wanted.delivered = x.attempts.call().seen().completion_tokens;
   x.at.wanted.runs_on = word == routing::Word::kHandOver;
-  x.at.dispatcher->again(x.at.turn(), x.at.wanted, std::move(excluded),
+  x.at.dispatcher->again(x.at.turn(), x.at.wanted, {{x.attempts.now().target().id}},
                          [&x] { return x.make_waker(); });
   x.at.queued();
   return true;

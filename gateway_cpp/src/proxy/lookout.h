@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "admission/suspects.h"
 #include "dispatch/dispatchers.h"
@@ -77,12 +78,13 @@ class KeyedRequests {
 
 // A stream that runs on a replica, from its first event to the end of its call there.
 struct Running : Lookout {
-  Running(runtime::Signal& its, const routing::Replica& at)
-      : news(&its), replica(&at), word(at.word()) {}
+  Running(runtime::Signal& its, std::shared_ptr<const routing::Replica> at)
+      : news(&its), replica(std::move(at)), word(replica->word()) {}
 
   runtime::Signal* news;
-  const routing::Replica* replica;  // that its call is on
-  routing::Word word;               // what it was told of that last
+  // That its call is on; it may have left the routes, and the call be over, before this is gone.
+  std::shared_ptr<const routing::Replica> replica;
+  routing::Word word;  // what it was told of that last
 };
 
 class RunningStreams {

@@ -262,7 +262,7 @@ upstream::CallRequest RequestFlow::call_request(const Exchange& x) {
 // Waits until the replica answers or refuses; an error is one that no other replica can help with.
 // What a canary says before its first event is no answer yet: another may still give one.
 Awaitable<base::MaybeError> RequestFlow::first_news(Exchange& x) {
-  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  Running running(x.reply.signal(), x.attempts.now().target().replica);
   running_.add(running);
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());

@@ -228,6 +228,7 @@ class RequestFlow {
   static std::vector<routing::ReplicaId> not_to_go_on_at(const Exchange& x);
   void seek_place(Exchange& x, bool looks_again);
   static bool is_another_ready(const Exchange& x);
+  static bool is_excluded_in_vain(const Exchange& x);
   base::Error nobody_goes_on(const Exchange& x);
   Awaitable<base::MaybeError> first_of_rest(Exchange& x);
   Awaitable<base::MaybeError> refused_rest(Exchange& x);
@@ -236,6 +237,7 @@ class RequestFlow {
 
   // An answer of which its client has nothing begins once more: begin_again.cc
   Next begins_again(Exchange& x, Next next);
+  static bool may_be_answered_elsewhere(const Exchange& x);
   Awaitable<base::MaybeError> wait_to_begin_again(Exchange& x);
 
   // From a replica that is stuck, or leaves: hand_over.cc

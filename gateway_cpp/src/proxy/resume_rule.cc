@@ -35,7 +35,8 @@ std::optional<ResumeReason> resume_reason(const upstream::CallFailure& failure) 
 GoesOn goes_on(const BrokenAnswer& answer) {
   using How = GoesOn::How;
   if (!answer.resumable) return {How::kNot, "it is not resumable"};
-  if (answer.resumes >= kMostResumes) return {How::kNot, "it was resumed twice"};
+  const bool moves = answer.reason == ResumeReason::kHandOver;
+  if (answer.resumes >= kMostResumes && !moves) return {How::kNot, "it was resumed twice"};
   if (answer.quarantined) return {How::kNot, "it is quarantined"};
   if (answer.was_suspect) return {How::kApart};
   if (answer.reason != ResumeReason::kCrash) return {How::kAtOnce};

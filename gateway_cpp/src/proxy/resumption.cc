@@ -199,7 +199,8 @@ Awaitable<base::MaybeError> RequestFlow::wait_to_go_on(Exchange& x) {
 void RequestFlow::seek_place(Exchange& x, bool looks_again) {
   const bool apart = x.danger.suspect;
   if (x.at.has() == Has::kTurn) {
-    if (!x.at.was_given_place() && !(apart && looks_again)) return;
+    const bool renews = looks_again && (apart || is_excluded_in_vain(x));
+    if (!x.at.was_given_place() && !renews) return;
     if (x.at.take_place() && apart) keep_if_alone(x);
     if (x.at.has_place()) return;
   }
@@ -226,6 +227,12 @@ std::vector<routing::ReplicaId> RequestFlow::not_to_go_on_at(const Exchange& x) 
   return excluded;
 }
 
+// What its turn excludes, where it began to wait, may be all that is left.
+bool RequestFlow::is_excluded_in_vain(const Exchange& x) {
+  const bool hung = x.settlement.record.resumption->reason == base::ResumeReason::kHang;
+  return hung && not_to_go_on_at(x).size() == x.attempts.failover().refused().size();
+}
+
 // What speaks against the one where it broke passes.
 bool RequestFlow::is_another_ready(const Exchange& x) {
   const auto refused = x.attempts.failover().refused();
@@ -248,7 +255,7 @@ Awaitable<base::MaybeError> RequestFlow::first_of_rest(Exchange& x) {
   const Resumption& broken = *x.record().resumption;
   const auto own = x.at.route.deployment->limits.first_event_deadline;
   arm_unless_none(x.deadline, own.count() > 0 ? own : parts_.config.first_event_deadline);
-  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  Running running(x.reply.signal(), x.attempts.now().target().replica);
   running_.add(running);
   for (;;) {
     if (x.stop() != Stop::kNo) co_return stop_error(x.stop());
@@ -284,6 +291,7 @@ Awaitable<base::MaybeError> RequestFlow::refused_rest(Exchange& x) {
     leave_broken(x);
     co_return std::nullopt;
   }
+  note_paid(x);
   close(x, x.record().resumption->cause);
   x.danger.aboard.leave();
   if (may_another && x.attempts.failover().is_left()) co_return std::nullopt;

@@ -123,7 +123,7 @@ Awaitable<RequestFlow::Streamed> RequestFlow::stream(Exchange& x) {
   arm_unless_none(x.heartbeat, parts_.config.heartbeat);
   if (x.wants_metadata()) x.delivery.tell_making();
   Shortcut shortcut(*this, x);
-  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  Running running(x.reply.signal(), x.attempts.now().target().replica);
   if (x.delivered) running_.add(running);
   for (;;) {
     std::optional<Written> written = shortcut.take_written();

@@ -80,7 +80,7 @@ bool RequestFlow::take_all(Exchange& x, HeldAnswer& answer) {
 // Everything that comes up to the call's end; an error: the answer ends with it before that.
 Awaitable<base::MaybeError> RequestFlow::collect(Exchange& x, HeldAnswer& answer) {
   upstream::Call& call = x.attempts.call();
-  Running running(x.reply.signal(), *x.attempts.now().target().replica);
+  Running running(x.reply.signal(), x.attempts.now().target().replica);
   running_.add(running);
   while (!call.failed()) {
     const uint64_t before = answer.size();

@@ -97,9 +97,8 @@ def streams(client: Any, claude: Any) -> tuple[Any, Any, Any]:
         model=MODEL,
         max_tokens=LONG,
         messages=asking(STORY),
-        temperature=0,
         stream=True,
-        extra_body={"ignore_eos": True},
+        extra_body=endless,
     )
     return chat, response, message
 

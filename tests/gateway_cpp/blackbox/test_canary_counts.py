@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count
 
 import pytest
 
@@ -41,6 +42,7 @@ class Judged:
     permille: int = 0
     deadline_ms: int = 0  # for the first event
     tenants: list[routes.Tenant] = field(default_factory=list)
+    resume: bool = False
 
     async def publish(self, *, step: int = 1, warmup: int = 0, candidate: str = "next") -> None:
         """Routes with the canary at this step, in force when this returns."""
@@ -48,6 +50,7 @@ class Judged:
         for each in (mini, own):
             each.limits.first_event_deadline_ms = self.deadline_ms
             each.limits.max_queued = 10
+            each.limits.resume = self.resume
         rule = messages.CanaryRule(
             uid="c1", name="try", step=step, deployment="mini", candidate=candidate
         )
@@ -96,11 +99,12 @@ async def judged(
     deadline_ms: int = 0,
     warmup: int = 0,
     tenants: Iterable[routes.Tenant] = (),
+    resume: bool = False,
 ) -> Judged:
     """Without a `candidate` it has no replica."""
     scripts = (stable,) if candidate is None else (stable, candidate)
     system = await start("--threads", "2", scripts=scripts)
-    made = Judged(system, share, deadline_ms, list(tenants))
+    made = Judged(system, share, deadline_ms, list(tenants), resume)
     await made.publish(warmup=warmup)
     return made
 
@@ -209,6 +213,18 @@ async def test_a_stream_that_breaks_after_its_first_event_is_no_ones_to_save(
 async def test_an_engine_that_died_counts_against_its_arm(start: Start) -> None:
     made = await judged(start, candidate=refuse(503, "engine_dead"))
     assert (await made.ask()).status == 503
+    _, candidate = await made.arms(requests=1)
+    assert counted(candidate.errors) == {"engine_dead": 1}
+
+
+async def test_an_engine_that_was_killed_counts_though_the_arm_answers_then(start: Start) -> None:
+    calls = count()
+
+    async def dies_once(call: FakeCall) -> None:
+        await (refuse(503, "engine_killed") if next(calls) == 0 else hello)(call)
+
+    made = await judged(start, candidate=dies_once, resume=True)
+    assert (await made.ask()).status == 200
     _, candidate = await made.arms(requests=1)
     assert counted(candidate.errors) == {"engine_dead": 1}
 

@@ -31,6 +31,13 @@ async def waits(call: FakeCall) -> None:
     await call.cancelled.wait()
 
 
+def leaving(replica: FakeReplica, *, after: timedelta = timedelta()) -> routes.ReplicaRoute:
+    """It drains, and hands its streams over by then."""
+    its = route(replica, state=DRAINING)
+    its.hand_over_at_ms = int((CLOCK.now() + after).timestamp() * 1000)
+    return its
+
+
 class Fleet:
     """Replicas of which the first has all streams until it is to hand them over."""
 
@@ -46,8 +53,7 @@ class Fleet:
 
     async def hand_over(self, *, after: timedelta = timedelta()) -> None:
         """The first is to go away, and the others are there."""
-        first = route(self.first, state=DRAINING)
-        first.hand_over_at_ms = int((CLOCK.now() + after).timestamp() * 1000)
+        first = leaving(self.first, after=after)
         await self.publish(first, *(route(replica) for replica in self.others))
 
     async def has_usable(self, count: int) -> None:
@@ -145,11 +151,35 @@ async def test_it_moves_as_often_as_replicas_leave(start: Start) -> None:
     async with Streams(there.system) as (task,):
         for replica, other in pairwise(there.system.replicas):
             await until(partial(has_spoken, replica), "it goes on there")
-            left.append(route(replica, state=DRAINING))
-            left[-1].hand_over_at_ms = int(CLOCK.now().timestamp() * 1000)
+            left.append(leaving(replica))
             await there.publish(*left, route(other))
         assert is_whole(await task, said)
     assert await there.system.metric("penstock_gateway_resumes_total", outcome="resumed") == 4
+
+
+async def test_it_moves_back_to_where_it_broke_once_that_one_is_well(start: Start) -> None:
+    said, dies = answer(8), asyncio.Event()
+
+    async def killed_once(call: FakeCall) -> None:
+        await dies.wait()
+        await failing("engine_killed")(call)
+
+    async def first(call: FakeCall) -> None:
+        begins = not call.request.HasField("resume")
+        await (breaking(said, 2, killed_once) if begins else saying(said))(call)
+
+    there = await fleet(start, first, breaking(said, 4, waits))
+    broken, other = there.system.replicas
+    async with Streams(there.system) as (task,):
+        await there.publish(route(broken), route(other))
+        broken.tell_load(inference.Load(state=inference.REPLICA_STATE_STARTING))
+        await there.has_usable(1)
+        dies.set()
+        await until(partial(has_spoken, other), "it goes on there")
+        broken.tell_load(equal_load())
+        await there.has_usable(2)
+        await there.publish(route(broken), leaving(other))
+        assert is_whole(await task, said)
 
 
 async def test_its_time_is_the_clocks(start: Start) -> None:

@@ -8,6 +8,7 @@ from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import chat
 from tests.gateway_cpp.blackbox.test_resumed_streams import (
+    Breaks,
     alike,
     asked,
     is_told,
@@ -55,11 +56,13 @@ async def test_an_old_answer_goes_on_at_once_after_a_crash(start: Start) -> None
 
 
 async def test_a_client_that_leaves_in_the_pause_leaves_nothing(start: Start) -> None:
-    system = await alike(start, breaking(WHOLE, 3, killed))
+    breaks = Breaks()
+    system = await alike(start, breaking(WHOLE, 3, breaks))
     async with system.client() as client:
         await client.send(asked())
         assert (await client.head())[0] == 200
         assert await client.chunk()
+        await breaks.off()
         await until(lambda: system.replicas[0].calls[0].ended, "its engine is gone")
     await until(lambda: system.gateway.find_log("request settled", status=200), "it is settled")
     left = await system.metric("penstock_gateway_resumes_total", outcome="client_left")

@@ -41,7 +41,8 @@ class LookoutTest : public testing::Test {
 
 // Ends when it is told anything, and takes others along.
 struct Stream {
-  explicit Stream(const routing::Replica& at) : running(std::in_place, signal, at) {}
+  explicit Stream(std::shared_ptr<const routing::Replica> at)
+      : running(std::in_place, signal, std::move(at)) {}
   runtime::Signal signal;
   std::optional<Running> running;
   int roused = 0;
@@ -56,8 +57,8 @@ struct Stream {
 };
 
 TEST_F(LookoutTest, AllOfAReplicaAreToldAndNoneOfOthers) {
-  Stream here(routes_.replica("mini", 0));
-  Stream there(routes_.replica("mini", 1));
+  Stream here(routes_.of("mini").replicas().at(0));
+  Stream there(routes_.of("mini").replicas().at(1));
   for (Stream* stream : {&here, &there}) {
     streams_.add(*stream->running);
     loop_.spawn(stream->run());
@@ -75,7 +76,7 @@ TEST_F(LookoutTest, AllOfAReplicaAreToldAndNoneOfOthers) {
 }
 
 TEST_F(LookoutTest, TheClockAloneTellsThem) {
-  Stream stream(routes_.replica("mini", 0));
+  Stream stream(routes_.of("mini").replicas().at(0));
   streams_.add(*stream.running);
   announce({clock_.wall_now() + std::chrono::seconds(3)});
   tell();
@@ -89,7 +90,7 @@ TEST_F(LookoutTest, TheClockAloneTellsThem) {
 TEST_F(LookoutTest, OneThatEndsAsItIsToldMayTakeOthersWithIt) {
   std::vector<std::unique_ptr<Stream>> streams;
   for (int i = 0; i < 3; ++i) {
-    streams.push_back(std::make_unique<Stream>(routes_.replica("mini", 0)));
+    streams.push_back(std::make_unique<Stream>(routes_.of("mini").replicas().at(0)));
     streams_.add(*streams.back()->running);
     loop_.spawn(streams.back()->run());
   }
@@ -106,7 +107,7 @@ TEST_F(LookoutTest, OneThatEndsAsItIsToldMayTakeOthersWithIt) {
 
 TEST_F(LookoutTest, OneThatBeginsAtAReplicaThatGoesKnowsItFromTheStart) {
   announce({clock_.wall_now()});
-  Stream stream(routes_.replica("mini", 0));
+  Stream stream(routes_.of("mini").replicas().at(0));
   EXPECT_EQ(stream.running->word, routing::Word::kHandOver);
 }
 

@@ -97,6 +97,8 @@ TEST(ResumeRuleTest, EndsWhatMayGoNowhere) {
   EXPECT_EQ(goes_on(answer).how, How::kAtOnce) << "twice at most";
   answer.resumes = 2;
   EXPECT_EQ(goes_on(answer), (GoesOn{How::kNot, "it was resumed twice"}));
+  answer.reason = Reason::kHandOver;
+  EXPECT_EQ(goes_on(answer).how, How::kAtOnce) << "its replica leaves as it should";
   answer = {.resumable = false, .tokens = 99};
   EXPECT_EQ(goes_on(answer), (GoesOn{How::kNot, "it is not resumable"}));
   answer = {.resumable = true, .tokens = 99, .quarantined = true};

@@ -54,7 +54,14 @@ async def engine() -> AsyncIterator[VllmEngine]:
     finally:
         await engine.stop()
     left = set(psutil.Process().children(recursive=True)) - before
-    assert [p for p in left if "resource_tracker" not in " ".join(p.cmdline())] == []
+    assert [p for p in left if _is_of_an_engine(p)] == []
+
+
+def _is_of_an_engine(process: psutil.Process) -> bool:
+    try:
+        return "resource_tracker" not in " ".join(process.cmdline())
+    except (psutil.ZombieProcess, psutil.NoSuchProcess):  # it has ended
+        return False
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

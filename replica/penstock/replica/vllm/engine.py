@@ -141,6 +141,7 @@ class VllmEngine:
         await self._warm_up()
         about = (place, launched, self._engine_args, self._up.endpoints)
         found = await asyncio.to_thread(facts.of_engine, *about)
+        imports.app().tell_equals(self._up.app, found.config_hash)
         asking = Asking(self._prompts_of, self._held, self._weights.request)
         await self._kv.begin(launched, found, asking)
         self._stages.ended("warm_up")

@@ -40,6 +40,7 @@ _SPOILT: dict[str, _Spoil] = {
     "a million tokens": _with(TokenGroup(0, (5,) * 1_000_000)),
     "ten thousand groups": _with(*[TokenGroup(0, (5,))] * 10_000),
     "all tokens and no end": _only(TokenGroup(0, (5,) * 30)),
+    "ends by its length too soon": _only(TokenGroup(0, (5,) * 5, "length")),
     "ends by an abort": _with(TokenGroup(0, (5,), "abort")),
     "ends by no reason known": _with(TokenGroup(0, (5,), "tired")),
     "a stop string that it does not have": _with(TokenGroup(0, (5,), "stop", "nowhere")),

@@ -176,7 +176,7 @@ async def test_a_client_that_leaves_while_it_is_replayed_leaves_nothing_behind(
             sink = EventSink()
             async with asyncio.TaskGroup() as tasks:
                 answer = tasks.create_task(engine.answer(resumed, sink))
-                while not states:
+                while not states and not answer.done():
                     await asyncio.sleep(0)
                 for _ in range(turns):
                     await asyncio.sleep(0)

@@ -24,7 +24,8 @@ def test_tokens_travel_beside_what_else_does() -> None:
 
 def _can(path: str = "/v1/chat/completions", prompt: Any = None, **fields: Any) -> bool:
     kind = SimpleNamespace(name=fields.pop("output_kind", "DELTA"))
-    told = {"prompt_logprobs": None, "num_logprobs": None} | fields
+    none = ("prompt_logprobs", "num_logprobs", "thinking_token_budget")
+    told = dict.fromkeys(none) | fields
     prompt = {"type": "token", "prompt_token_ids": [1]} if prompt is None else prompt
     return can_be_resumed(path, prompt, SimpleNamespace(output_kind=kind, **told))
 
@@ -40,6 +41,7 @@ def test_streams_of_text_can_be_gone_on_with() -> None:
     [
         {"output_kind": "FINAL_ONLY"},
         {"prompt_logprobs": 0},
+        {"thinking_token_budget": 8},
         {"path": "/v1/responses", "num_logprobs": 0},
         {"prompt": {"type": "multimodal"}},
         {"prompt": {"type": "embeds"}},

@@ -95,6 +95,12 @@ async def test_cut_anywhere_another_engine_goes_on(
 
 async def test_an_engine_of_two_workers_goes_on(engine: VllmEngine) -> None:
     del engine  # runs beside it
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("VLLM_CPU_OMP_THREADS_BIND", "0|1")  # one core for each
+        await _two_workers()
+
+
+async def _two_workers() -> None:
     async with _engine({"tensor_parallel_size": "2"}) as two:
         found: Counter[str] = Counter()
         for kind in KINDS:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,7 +45,7 @@ def _next(request_id: str, count: int = 2, begun: int = 0) -> list[str]:
 
     from penstock.replica.vllm.serving import ids
 
-    ids.install()
+    ids.install(None)
     tap = CallTap(Call(request_id, "/v1/responses", b"", "m"))
     token = CURRENT.set(tap)
     try:
@@ -61,6 +62,21 @@ def test_a_calls_names_are_the_same_wherever_it_is_answered() -> None:
     assert _next("r") == _next("r")
     assert len({*_next("r"), *_next("other")}) == 4
     assert all(re.fullmatch("[0-9a-f]{16}", name) for name in _next("r"))
+
+
+def test_a_mistral_models_calls_have_their_names_of_the_call_too() -> None:
+    mistral = pytest.importorskip("vllm.parser.mistral")
+    _next("r")
+    tap = CallTap(Call("r", "/v1/responses", b"", "m"))
+    make = mistral.MistralToolCall.generate_random_id
+    assert make() != make()
+    token = CURRENT.set(tap)
+    try:
+        name = make()
+    finally:
+        CURRENT.reset(token)
+    assert mistral.MistralToolCall.is_valid_id(name)
+    assert name == CallTap(tap.call).next_uuid().hex[:9]
 
 
 def test_names_that_the_reading_of_the_body_draws_change_none_of_the_answers() -> None:
@@ -97,6 +113,22 @@ def test_an_answer_says_that_it_was_made_when_the_first_replica_said() -> None:
         CURRENT.reset(token)
     assert abs(serving.time.time() - time.time()) < 60  # noqa: TID251 - what the clock says
     assert tap.head(200, "text/event-stream").created == 1_700_000_000
+
+
+@pytest.mark.parametrize(("mode", "told"), [("full", "vllm-1-tp2-c0ffee00"), ("custom", "ours-7")])
+def test_systems_are_named_alike_where_one_goes_on_with_anothers_answer(
+    mode: str, told: str
+) -> None:
+    pytest.importorskip("vllm")
+    from penstock.replica.vllm.serving.app import tell_equals
+
+    named = {"full": "vllm-1-tp2-4193a58d", "custom": "ours-7"}[mode]
+    chat = SimpleNamespace(system_fingerprint=named)
+    args = SimpleNamespace(fingerprint_mode=mode)
+    tell_equals(
+        SimpleNamespace(state=SimpleNamespace(args=args, openai_serving_chat=chat)), "c0ffee001234"
+    )
+    assert chat.system_fingerprint == told
 
 
 def _drawing() -> Iterator[tuple[str, int]]:

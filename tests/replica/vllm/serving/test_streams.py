@@ -44,7 +44,7 @@ def _part(index: int, ids: list[int], *, last: bool) -> Any:
     return SimpleNamespace(
         index=index,
         token_ids=ids,
-        finish_reason="length" if last else None,
+        finish_reason="stop" if last else None,
         stop_reason=None,
         logprobs=None,
     )
@@ -141,6 +141,7 @@ class App:
             n=asked.choices,
             output_kind=SimpleNamespace(name="DELTA"),
             num_logprobs=1 if asked.logprobs else None,
+            thinking_token_budget=None,
             prompt_logprobs=None,
         )
         first = tap.begin(asked.choices)
@@ -239,7 +240,7 @@ def test_more_events_than_the_tokens_make_are_refused_before_anything_new() -> N
 
 def test_more_events_than_the_answer_has_are_refused() -> None:
     asked = Answers(1, 1, [[1]])
-    ended = _streamed(asked, Resume((TokenGroup(0, (1,), "length"),), 9, 0, 0))
+    ended = _streamed(asked, Resume((TokenGroup(0, (1,), "stop"),), 9, 0, 0))
     assert (ended.end.code, ended.chunks) == ("bad_resume", [])  # type: ignore[union-attr]
 
 

@@ -34,8 +34,6 @@ def test_settings_have_no_order() -> None:
         ("max-num-batched-tokens", "4096"),
         ("gpu_memory_utilization", "0.7"),
         ("cpu-kvcache-gib", "2"),
-        ("block_size", "64"),
-        ("enable_prefix_caching", "false"),
         ("max_loras", "4"),
         ("device_ids", "1"),
         ("cpu_threads", "3"),
@@ -52,6 +50,9 @@ def test_settings_that_change_no_answer_are_not_in_it(key: str, value: str) -> N
     ("key", "value"),
     [
         ("dtype", "float16"),
+        ("block_size", "64"),
+        ("enable_prefix_caching", "false"),
+        ("enable_per_request_metrics", "true"),
         ("quantization", "fp8"),
         ("kv_cache_dtype", "fp8"),
         ("tensor_parallel_size", "2"),

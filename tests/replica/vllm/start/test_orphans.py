@@ -111,6 +111,7 @@ def test_a_replica_killed_while_it_loads_takes_the_engine_along_that_it_forked(
         replica.close()
 
 
+@pytest.mark.long
 def test_a_replica_killed_while_it_streams_takes_the_engine_along_that_it_spawned() -> None:
     with _spawning() as replica:
         assert replica.stdout is not None

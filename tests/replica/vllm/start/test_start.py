@@ -76,6 +76,7 @@ async def test_a_parser_that_vllm_does_not_have_is_an_error_of_the_settings(mode
     assert "nope" in said
 
 
+@pytest.mark.long
 async def test_weights_that_break_off_are_told_from_the_engines_own_process(model: Path) -> None:
     weights = model / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[: weights.stat().st_size // 2])

@@ -8,7 +8,7 @@ is the call's failure alone. Pure, but that requests wait for each other's turns
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -42,7 +42,7 @@ class Begun:
     prompt_tokens: int
     groups: list[tuple[int, TokenGroup]] = field(default_factory=list)
     sequences: list[Any] = field(default_factory=list)  # vLLM's, of its choices
-    outputs: list[tuple[int, Any]] = field(default_factory=list)  # what the groups became
+    outputs: deque[tuple[int, Any]] = field(default_factory=deque)  # of the groups, yet to pass
 
     def read_each(self) -> int:
         """How many of the tokens the engine reads for each of the choices, on average: none for
@@ -139,8 +139,11 @@ def _check(choice: int, groups: Sequence[TokenGroup], prompt_tokens: int, bounds
     most = min(bounds.max_tokens, bounds.max_model_len - prompt_tokens)
     if tokens > most:
         raise BadResume(f"choice {choice} has {tokens} tokens, at most {most} are possible")
-    if groups and tokens == most and not groups[-1].finish_reason:
+    end = groups[-1].finish_reason if groups else ""
+    if groups and tokens == most and not end:
         raise BadResume(f"choice {choice} has all of its {most} tokens and no end")
+    if end == "length" and tokens < most:
+        raise BadResume(f"choice {choice} ends by its length with {tokens} of {most} tokens")
     ids = [one for group in groups for one in group.token_ids]
     if ids and not 0 <= min(ids) <= max(ids) < bounds.vocabulary:
         raise BadResume(

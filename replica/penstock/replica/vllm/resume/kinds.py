@@ -15,10 +15,12 @@ def can_be_resumed(path: str, prompt: Any, sampling_params: Any) -> bool:
 
     Of an answer in one piece nothing is delivered before its end. Log probabilities are not made
     again: not a prompt's, and not those of tokens that were delivered, all of which the end of a
-    response repeats. Of prompts that are not all text the parts between are not known by token.
+    response repeats. Of prompts that are not all text the parts between are not known by token. An
+    end of thinking that is forced by a budget would begin anew where it was cut.
     """
     return (
         is_streamed(sampling_params)
+        and sampling_params.thinking_token_budget is None
         and sampling_params.prompt_logprobs is None
         and (path != "/v1/responses" or sampling_params.num_logprobs is None)
         and isinstance(prompt, dict)

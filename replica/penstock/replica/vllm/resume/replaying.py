@@ -74,7 +74,9 @@ class Replaying:
                 await self._go_on(begun, choice, one, state)
         if begun.outputs and states[0].queue.output is None:
             states[0].queue.put(_nothing_new(begun))
-        return [begun.sequences[choice].request_id for choice in over]
+        ended = [begun.sequences[choice].request_id for choice in over]
+        begun.sequences.clear()
+        return ended
 
     async def _replay(self, continuation: Continuation, begun: Begun, states: list[Any]) -> None:
         prefill = self._prefill(begun, continuation)

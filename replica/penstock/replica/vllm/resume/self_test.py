@@ -3,8 +3,8 @@ several points as if another replica had begun them.
 
 A device may sum up a prompt otherwise than token by token, so that two tokens that are nearly as
 likely change places: a kind that fails is tried again with other words. Runs after the engine is
-ready, beside what it then has to do, and hurts nobody by failing. What passes (no room, no time)
-is no finding: it is tried again.
+ready, beside what it then has to do, one call at a time, and hurts nobody by failing. What passes
+(no room, no time) is no finding: it is tried again.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from itertools import chain, repeat
+from typing import Any, Final
 
 from penstock.replica.calls.answers import Answerer, events_of
 from penstock.replica.owned_tasks import OwnedTasks
@@ -49,9 +50,7 @@ _WORDS: Final = ("Once upon a time", "1 2 3 4 5 6 7", "The first thing to know i
 _TOKENS: Final = 12
 _LONGEST_S: Final = 120.0
 _PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0)
-"""Before each further try, where one met a trouble that passes."""
-
-_Found = TypeVar("_Found")
+"""Before each further try, where one met a trouble that passes; the last of them from then on."""
 
 
 class _NotOffered(Exception):
@@ -133,9 +132,9 @@ class SelfTest:
 
     async def _run(self) -> None:
         wrong, passes = await self._found()
-        for pause in self._pauses_s:
-            if not passes:
-                break
+        pauses = chain(self._pauses_s, repeat(self._pauses_s[-1]))
+        while passes:
+            pause = next(pauses)
             log.info("the self-test is tried again in %g s: %s", pause, wrong)
             await asyncio.sleep(pause)
             wrong, passes = await self._found()
@@ -149,7 +148,7 @@ class SelfTest:
         """What is wrong; empty: nothing. And whether that may be over soon."""
         try:
             async with asyncio.timeout(_LONGEST_S):
-                found = await _all(self._kind(kind) for kind in _KINDS)
+                found = [await self._kind(kind) for kind in _KINDS]
             return "; ".join(filter(None, found)), False
         except TimeoutError:
             return f"it took longer than {_LONGEST_S:g} s", True
@@ -182,7 +181,8 @@ class SelfTest:
         count = len(whole.chunks)
         # The last one is behind the end: only usage and [DONE] are left to say.
         cuts = {1, count // 2, max(1, count - 3), max(1, count - 2)}
-        await _all(self._cut(call, whole, cut) for cut in sorted(cuts))
+        for cut in sorted(cuts):
+            await self._cut(call, whole, cut)
 
     async def _cut(self, call: Call, whole: _Answer, cut: int) -> None:
         resumed = replace(call, resume=whole.resume(cut))
@@ -213,13 +213,3 @@ def _meaning(failed: Failed, *, resumed: bool) -> Exception:
     text = f"{failed.code}: {failed.message}"
     passes = failed.retryable or failed.status in (503, 504)
     return _Passing(text) if passes else _Differs(text)
-
-
-async def _all(tests: Iterable[Awaitable[_Found]]) -> list[_Found]:
-    """What they find, once all have ended; raises what the first of them did that failed."""
-    found: list[_Found] = []
-    for one in await asyncio.gather(*tests, return_exceptions=True):
-        if isinstance(one, BaseException):
-            raise one
-        found.append(one)
-    return found

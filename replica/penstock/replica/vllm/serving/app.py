@@ -69,7 +69,7 @@ async def make_app(llm: TappedLLM, args: Namespace, aside: Aside) -> Made:
     app = build_app(args, tasks, llm.model_config)
     with call_models():
         await init_app_state(llm, app.state, args, tasks)
-    ids.install()
+    ids.install(llm.renderer.tokenizer)
     await know_thinking_effort(app.state)
     # vLLM's error handlers tell its server to stop; here nobody listens, the replica watches.
     app.state.server = SimpleNamespace(should_exit=False)
@@ -94,6 +94,17 @@ async def make_app(llm: TappedLLM, args: Namespace, aside: Aside) -> Made:
     app.add_middleware(ReadAside, aside=aside, makers=makers)
     app.add_middleware(Forgetting, turns=(turns, aside.turns))
     return Made(app, app.state.openai_serving_models, served)
+
+
+def tell_equals(app: Any, config_hash: str) -> None:
+    """Has answers say alike by which system they are made where one may go on with another's:
+    vLLM's own hash counts settings that change no answer. What an operator set stays."""
+    if app.state.args.fingerprint_mode not in ("full", "hash"):
+        return
+    for name in ("openai_serving_chat", "openai_serving_completion"):
+        if (serving := getattr(app.state, name, None)) is not None:
+            told = serving.system_fingerprint.rpartition("-")[0]
+            serving.system_fingerprint = f"{told}-{config_hash[:8]}"
 
 
 async def know_thinking_effort(state: Any) -> None:

@@ -69,12 +69,14 @@ async def replayed_first(tap: CallTap, name: str, ask: Ask, *, priority: int) ->
 
 async def _replayed(went: Continuation, name: str) -> Outputs:
     """What was delivered of the request; ends when all of the call's has passed."""
-    for count, (place, old) in enumerate(went.request(name).outputs, 1):
+    outputs = went.request(name).outputs
+    while outputs:
+        place, old = outputs.popleft()
         await went.turn(place)
         went.replaying = True
         yield old
         went.passed()
-        if not count % _AT_ONCE:
+        if not len(outputs) % _AT_ONCE:
             await asyncio.sleep(0)
     await went.turn(len(went.resume.groups))
 

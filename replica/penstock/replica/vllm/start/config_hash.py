@@ -24,8 +24,8 @@ NOT_OF_ANSWERS: Final = frozenset(
         *("scheduling_policy", "async_scheduling", "watermark", "renderer_num_workers"),
         # Where things are kept, and how much of them.
         *("gpu_memory_utilization", "kv_cache_memory_bytes", "cpu_kvcache_gib"),
-        *("num_gpu_blocks_override", "block_size", "kv_offloading_size", "kv_offloading_backend"),
-        *("enable_prefix_caching", "prefix_caching_hash_algo", "prefix_cache_retention_interval"),
+        *("num_gpu_blocks_override", "kv_offloading_size", "kv_offloading_backend"),
+        *("prefix_caching_hash_algo", "prefix_cache_retention_interval"),
         *("max_loras", "max_cpu_loras", "max_lora_rank", "enable_lora"),
         *("cpu_offload_gb", "enable_sleep_mode", "enable_cumem_allocator"),
         *("mm_processor_cache_gb", "mm_processor_cache_type", "mm_shm_cache_max_object_size_mb"),
@@ -43,11 +43,11 @@ NOT_OF_ANSWERS: Final = frozenset(
         *("max_log_len", "enable_log_deltas", "log_error_stack", "aggregate_engine_logging"),
         *("enable_logging_iteration_details", "jit_monitor_mode", "jit_monitor_verbose"),
         *("kv_cache_metrics", "kv_cache_metrics_sample", "cudagraph_metrics"),
-        *("enable_mfu_metrics", "enable_per_request_metrics", "enable_server_load_tracking"),
+        *("enable_mfu_metrics", "enable_server_load_tracking"),
         *("show_hidden_metrics_for_version", "custom_histogram_buckets", "kv_events_config"),
     }
 )
-"""Settings of which an answer's tokens and bytes do not depend."""
+"""Settings of which an answer's tokens and bytes do not depend, its usage included."""
 
 _FILES: Final = (
     *("chat_template", "tokenizer", "generation_config", "hf_config_path"),
@@ -55,7 +55,7 @@ _FILES: Final = (
 )
 """Settings that may name files: these count by what they hold."""
 
-LIBRARIES: Final = ("torch", "transformers", "tokenizers", "xgrammar", "llguidance")
+LIBRARIES: Final = ("torch", "triton", "transformers", "tokenizers", "xgrammar", "llguidance")
 """Whose versions decide what comes out, beside vLLM and our own."""
 
 _LENGTH: Final = 16

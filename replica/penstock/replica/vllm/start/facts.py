@@ -69,6 +69,7 @@ def of_engine(
         "dtype": model.dtype,
         "max_model_len": model.max_model_len,
         "engine_args": of_answers(engine_args),
+        "runner": "v2" if launched.llm.vllm_config.use_v2_model_runner else "v1",  # draws otherwise
         "environment": of_environment(environment.as_it_is()),
         "chat_template": held_by(launched.args.chat_template or ""),
     }

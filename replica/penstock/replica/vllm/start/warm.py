@@ -26,9 +26,6 @@ _LATER: Final = (
     *ON_THE_WAY,
     "model_hosting_container_standards.sagemaker",
     "penstock.replica.vllm.serving.gauges",
-    # What a schema takes, which the self-test of resume asks for.
-    "vllm.v1.structured_output.backend_lm_format_enforcer",
-    "vllm.v1.structured_output.backend_outlines",
 )
 _LATER_ON_CPU: Final = (
     "vllm.lora.punica_wrapper.punica_cpu",

@@ -23,6 +23,9 @@ ON_THE_WAY: Final = (
     "vllm.v1.core.sched.scheduler",
     "vllm.v1.executor.multiproc_executor",
     "vllm.v1.pool.flash_maxsim",
+    # What a schema takes, which the self-test of resume asks for.
+    "vllm.v1.structured_output.backend_lm_format_enforcer",
+    "vllm.v1.structured_output.backend_outlines",
 )
 """What an engine's start imports on its way, of those that many models take."""
 

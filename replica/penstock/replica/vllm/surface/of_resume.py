@@ -110,4 +110,28 @@ OF_RESUME: Final = (
         "names and times in an answer are the call's, wherever it is answered",
         "vLLM takes them from the request",
     ),
+    Touch(
+        Stage.APP,
+        ("vllm.utils.mistral:is_mistral_tokenizer(obj)",),
+        ("serving/ids.py",),
+        "such a model's calls of tools have names of their own kind",
+        "vLLM takes them from the request",
+    ),
+    Touch(
+        Stage.APP,
+        (
+            f"{_OPENAI}.chat_completion.serving:OpenAIServingChat{{system_fingerprint}}",
+            f"{_OPENAI}.completion.serving:OpenAIServingCompletion{{system_fingerprint}}",
+        ),
+        ("serving/app.py",),
+        "answers name the system alike where one engine may go on with another's",
+        "vLLM's hash leaves out what changes no answer",
+    ),
+    Touch(
+        Stage.MISTRAL,
+        ("vllm.parser.mistral:MistralToolCall.generate_random_id()",),
+        ("serving/ids.py",),
+        "names of tools' calls are the call's, wherever it is answered",
+        "vLLM takes them from the request",
+    ),
 )
