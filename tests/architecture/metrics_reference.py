@@ -1,6 +1,6 @@
 """docs/reference/metrics.md, made from where metrics are declared:
 
-    .venv/bin/python -m tests.architecture.metrics_reference
+.venv/bin/python -m tests.architecture.metrics_reference
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ def node_rows() -> Iterator[Row]:
 def replica_rows() -> Iterator[Row]:
     """What a replica declares, with the labels that its agent adds."""
     own = node_table.OF_REPLICA
-    return (
-        Row(m.name, m.type, (*own, *m.labels), m.unit, m.help) for m in replica_table.EVERY
-    )
+    return (Row(m.name, m.type, (*own, *m.labels), m.unit, m.help) for m in replica_table.EVERY)
 
 
 def engine_rows() -> Iterator[str]:

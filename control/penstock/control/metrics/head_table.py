@@ -76,9 +76,7 @@ WRITING: Final = _histogram(
 FAILED_WRITES: Final = _counter(
     "store_write_failures_total", (), "transactions", "Transactions of the store that failed."
 )
-LOST_EVENTS: Final = _counter(
-    "events_lost_total", (), "events", "Events that could not be stored."
-)
+LOST_EVENTS: Final = _counter("events_lost_total", (), "events", "Events that could not be stored.")
 ROLLOUTS: Final = _counter(
     "rollouts_total",
     ("result",),
