@@ -114,8 +114,8 @@ class Burn:
 
 
 def burns(slo: Slo, counts: Iterator[tuple[timedelta, SloCount]]) -> tuple[Burn, ...]:
-    """Of each objective that is asked for, by what was counted of it in each window; one that judged
-    nothing there has a rate of 0."""
+    """Of each objective that is asked for, by what was counted of it in each window: 0 where nothing
+    was."""
     budgets = slo.budgets()
     return tuple(
         Burn(
