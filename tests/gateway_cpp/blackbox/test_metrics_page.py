@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Callable, Iterator
 
 import pytest
+from prometheus_client import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 
 from penstock.v1 import common_pb2 as common
@@ -131,14 +133,17 @@ async def test_a_stream_tells_its_times_and_tokens(start: Start) -> None:
 
 async def test_openmetrics_has_the_same_and_leads_to_traces(start: Start) -> None:
     system = await start(scripts=(timed_hello,), deployment=LIMITED)
+    await end_in_every_way(system)
     trace = "0af7651916cd43dd8448eb211c80319c"
     parent = f"traceparent: 00-{trace}-b7ad6b7169203331-01\r\n"
+    system.replicas[0].script = timed_hello
     assert (await system.ask(chat(parent, stream=True))).status == 200
-    await end_in_every_way(system)
+    await has(system, f"completion_tokens_total{{{MINI}}}", 8)
     accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n"
     answer = await system.ask_status("/metrics", accept)
     assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
-    families = list(openmetrics.text_string_to_metric_families(answer.body.decode()))
+    read_page: Callable[[str], Iterator[Metric]] = openmetrics.text_string_to_metric_families
+    families = list(read_page(answer.body.decode()))
     found = {
         sample.exemplar.labels["trace_id"]
         for family in families
@@ -151,7 +156,7 @@ async def test_openmetrics_has_the_same_and_leads_to_traces(start: Start) -> Non
 
 
 async def test_no_label_grows_with_what_clients_make_up(start: Start) -> None:
-    """Names of models and paths, trace ids and methods of their own: 40 requests, no series more."""
+    """Names of models, paths and sessions, and methods: 40 requests, and no series more."""
     system = await start(deployment=LIMITED)
     (replica,) = system.replicas
     replica.script = hello

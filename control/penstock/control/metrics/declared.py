@@ -43,10 +43,12 @@ class DeclaredMetric:
 
     def one(self, value: Number) -> Metric:
         """Of one that has no labels."""
-        return _FAMILIES[self.type](self.name, self.help, value=float(value))
+        found: Metric = _FAMILIES[self.type](self.name, self.help, value=float(value))
+        return found
 
     def each(self, values: Iterable[tuple[tuple[str, ...], Number]]) -> Metric:
         """A number for each of these values of the labels."""
+        family: CounterMetricFamily | GaugeMetricFamily
         family = _FAMILIES[self.type](self.name, self.help, labels=self.labels)
         for words, value in values:
             family.add_metric([str(word) for word in words], float(value))

@@ -114,8 +114,7 @@ class Burn:
 
 
 def burns(slo: Slo, counts: Iterator[tuple[timedelta, SloCount]]) -> tuple[Burn, ...]:
-    """Of each objective that is asked for, by what was counted of it in each window: 0 where nothing
-    was."""
+    """Of each objective that is asked for, by what was counted of it in each window; 0: nothing."""
     budgets = slo.budgets()
     return tuple(
         Burn(
