@@ -160,9 +160,9 @@ inline constexpr Metric kShadowRequests{
     "Shadows of sampled requests, by rule and by what became of them."};
 inline constexpr Metric kShadowInFlight{"penstock_gateway_shadow_in_flight", kGauge, "rule, uid",
                                         "requests", "Shadows that wait for a place or have one."};
-inline constexpr Metric kCanarySessions{
-    "penstock_gateway_canary_sessions_total", kCounter, "canary, arm", "sessions",
-    "Sessions of canaries' arms, at the step that is judged."};
+inline constexpr Metric kCanarySessions{"penstock_gateway_canary_sessions_total", kCounter,
+                                        "canary, arm", "sessions",
+                                        "Sessions of canaries' arms, at the step that is judged."};
 inline constexpr Metric kCanaryBadSessions{
     "penstock_gateway_canary_bad_sessions_total", kCounter, "canary, arm", "sessions",
     "Of canaries' sessions, those with a request that broke."};
