@@ -24,6 +24,7 @@ void StayRecord::clear() {
   priority = base::Priority::kNormal;
   turn = {};
   waited = {};
+  slo = {};
 }
 
 void AttemptRecord::clear() {
@@ -75,6 +76,11 @@ std::chrono::milliseconds RequestRecord::estimated_wait() const {
   return stay == nullptr ? std::chrono::milliseconds(0) : stay->turn.estimated_wait;
 }
 
+base::Slo RequestRecord::slo() const {
+  const StayRecord* stay = here();
+  return stay == nullptr ? base::Slo{} : stay->slo;
+}
+
 StayRecord& RequestRecord::stay(Way way, std::string_view at, std::string_view with_adapter,
                                 uint64_t now_us) {
   const bool is_fresh = !stays.empty() && !stays.back().has_turn && !stays.back().passed_over &&
@@ -105,7 +111,9 @@ void RequestRecord::pass_over(std::string_view other, std::string_view why, uint
 void RequestRecord::return_to(std::string before, std::string with_adapter, uint64_t now_us) {
   StayRecord& again = stays.add_of(kMostStays, 1);
   for (const StayRecord& stay : stays.all()) {
-    if (&stay == &again || stay.deployment != before || !stay.has_turn) continue;
+    if (&stay == &again || stay.deployment != before) continue;
+    again.slo = stay.slo;
+    if (!stay.has_turn) continue;
     again.turn = stay.turn;
     again.priority = stay.priority;
     again.has_turn = true;

@@ -4,7 +4,6 @@
 // v1::RequestRecord says what each part means.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "base/deployment_metrics.h"
 #include "base/metrics.h"
 #include "base/priority.h"
+#include "base/slo.h"
 #include "base/trace_context.h"
 #include "dispatch/queue_turn.h"
 #include "proxy/resumption.h"
@@ -47,6 +47,7 @@ struct StayRecord {
   base::Priority priority = base::Priority::kNormal;
   dispatch::QueueTurn turn;
   std::chrono::nanoseconds waited{0};  // for places, before each attempt
+  base::Slo slo;                       // of the deployment
 
   void clear();
   // As logs name what it left.
@@ -109,7 +110,7 @@ struct RequestFacts {
   base::TraceContext trace;
   uint64_t received_us = 0;              // since 1970; known once it is settled
   std::chrono::nanoseconds duration{0};  // likewise
-  std::array<std::chrono::nanoseconds, base::kPhases> phases{};
+  base::PhaseTimes phases;
   unsigned status = 499;  // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
   bool of_candidate = false;  // its arm, where it is of a canary
@@ -155,6 +156,8 @@ struct RequestRecord : RequestFacts {
   const std::string& adapter() const;  // "name@version"; empty: base model
   // As admission estimated it, where it is.
   std::chrono::milliseconds estimated_wait() const;
+  // What is to hold there.
+  base::Slo slo() const;
   bool is_trimmed() const { return trimmed_messages > 0 || trimmed_tokens > 0; }
 
   // It goes there; one that it was to go to and did not reach gives way.

@@ -120,6 +120,7 @@ void RequestFlow::take(Exchange& x, routing::Route route) {
 void RequestFlow::note_stay(Exchange& x, Way way, const routing::Route& at) {
   StayRecord& stay =
       x.record().stay(way, at.deployment->name, at.adapter(), x.settlement.entered_us());
+  stay.slo = at.deployment->slo;
   if (way == Way::kCanary && x.canary) {
     stay.by = x.canary->rule->name;
   } else if (!at.adapter().empty()) {

@@ -170,7 +170,7 @@ void write_way(const RequestRecord& record, WireWriter& to) {
 void write_end(const RequestRecord& record, WireWriter& to) {
   using F = v1::RequestRecord;
   std::array<uint32_t, base::kPhases> phases;
-  std::ranges::transform(record.phases, phases.begin(), short_us_of);
+  std::ranges::transform(record.phases.spent, phases.begin(), short_us_of);
   to.numbers(F::kPhaseUsFieldNumber, phases);
   to.number(F::kDurationUsFieldNumber, us_of(record.duration));
   to.foreign(F::kMessageFieldNumber, record.message, kMostMessageBytes);

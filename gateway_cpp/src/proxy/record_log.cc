@@ -29,7 +29,7 @@ struct About {
 template <class Table>
 void each_usual(const RequestRecord& record, Table& table) {
   const auto phase = [&record](base::Phase which) {
-    return record.phases[static_cast<size_t>(which)];
+    return record.phases.spent[static_cast<size_t>(which)];
   };
   const When always{.holds = true, .text = "always"};
   const auto put = [&](const About& about, const auto& value) { table.put(always, about, value); };

@@ -74,6 +74,7 @@ class Settlement {
 
  private:
   void count(std::chrono::nanoseconds duration);
+  base::RequestEnd end(std::chrono::nanoseconds duration) const;
   void count_answer(base::DeploymentMetrics& numbers);
   void count_attempts(base::DeploymentMetrics& numbers);
   void count_left();
@@ -85,7 +86,6 @@ class Settlement {
   const base::SteadyTime received_;
   base::SteadyTime phase_start_;
   base::Phase phase_ = base::Phase::kParse;
-  std::array<bool, base::kPhases> entered_{};
   bool inside_ = false;                               // counted in the gateway
   std::shared_ptr<base::DeploymentMetrics> opening_;  // whose in-flight gauge counts this request
   struct Left {
