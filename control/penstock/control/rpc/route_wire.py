@@ -49,13 +49,14 @@ _ENDS = {
 _END_OF = {wire: end for end, wire in _ENDS.items()}
 
 
-def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
-    """What a gateway counted."""
+def gateway_report(message: routes_pb2.GatewayReport, machine: str = "") -> GatewayReport:
+    """What a gateway counted; `machine`: the host that the report came from, empty: not known."""
     counts = tuple(value_of(DeploymentCounts, each) for each in message.deployments)
     return value_of(
         GatewayReport,
         message,
         at=moment(message.at_ms),
+        machine=machine,
         deployments=counts,
         doubts=tuple((d.replica_id, d.reason, d.for_ms) for d in message.doubts),
         streams=_streams(message),

@@ -1,0 +1,1 @@
+"""What is told of the system to those who watch it, in the admin API."""

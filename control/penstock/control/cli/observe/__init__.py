@@ -1,0 +1,1 @@
+"""`penstock monitoring`: what watches the system."""
