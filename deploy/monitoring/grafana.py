@@ -16,6 +16,7 @@ COLUMNS = 24
 HEIGHT = 8
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 RATE = "$__rate_interval"
+EVERY_VALUE = ".*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,16 @@ class Board:
     says: str
     rows: tuple[Row, ...]
     variables: tuple[Variable, ...] = ()
+
+
+def asked_of_all(board: Board, window: str = "1m") -> Iterator[str]:
+    """Each query of the board as Grafana sends it where all is chosen, over so long."""
+    for panel in (panel for row in board.rows for panel in row.panels):
+        for expr in (query.expr for query in panel.queries):
+            for variable in board.variables:
+                expr = expr.replace(f"${variable.name}", EVERY_VALUE)
+            yield expr.replace(RATE, window)
+    yield from (variable.metric for variable in board.variables)
 
 
 def document(board: Board) -> dict[str, Any]:
@@ -126,6 +137,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
                 "expr": query.expr,
                 "legendFormat": query.legend,
                 "range": True,
+                "exemplar": "_bucket" in query.expr,
             }
             for number, query in enumerate(panel.queries)
         ],
@@ -135,7 +147,12 @@ def _panel(panel: Panel) -> dict[str, Any]:
 
 
 def _source() -> dict[str, Any]:
-    return {"name": "datasource", "type": "datasource", "label": "Prometheus", "query": "prometheus"}
+    return {
+        "name": "datasource",
+        "type": "datasource",
+        "label": "Prometheus",
+        "query": "prometheus",
+    }
 
 
 def _variable(it: Variable) -> dict[str, Any]:
@@ -148,7 +165,7 @@ def _variable(it: Variable) -> dict[str, Any]:
         "sort": 1,
         "multi": True,
         "includeAll": True,
-        "allValue": ".*",
+        "allValue": EVERY_VALUE,
     }
 
 

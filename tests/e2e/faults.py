@@ -51,8 +51,8 @@ class Watched:
 
 @contextmanager
 def watched(folder: Path) -> Iterator[Watched]:
-    """Simulated replicas on a machine with two accelerators; an adapter, a canary, a ladder, prices,
-    objectives, tenants, a second gateway."""
+    """Simulated replicas on a machine with two accelerators; an adapter, a canary, a ladder,
+    prices, objectives, tenants, a second gateway."""
     head, node = free_ports(2)
     options = ("--engine", "simulated", "--name", "sim", "--engine-args", PACE)
     metrics = ("--head-metrics", f"127.0.0.1:{head}", "--node-metrics", f"127.0.0.1:{node}")
@@ -104,7 +104,7 @@ def all_at_once(watched: Watched) -> Iterator[None]:
     for client in clients:
         client.start()
     try:
-        # A replica dies of it, and so does the one that goes on with its answer: then it has failed.
+        # A replica dies of it, and so does the one that goes on with its answer: it has failed.
         fatal = {"model": "sim", "max_tokens": 40, "simulate": {"die_after_tokens": 4}}
         _send(watched, fatal | {"stream": True})
         yield

@@ -1,4 +1,4 @@
-"""Faults of the head itself, told by a real Prometheus: its store, its certificate, another that knows
+"""Faults of the head itself, told by a real Prometheus: its store, its certificate, one that knows
 more, its end. No gateway and no replica runs beside it."""
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class LoneHead:
         """Returns once it answers."""
         write_pair(self.cert, self.key, lasts)
         command = [
-            str(PENSTOCK), "head", "--no-gateway", "--data-dir", str(self.data), "--admin", self.admin,
-            "--rpc", self.rpc, "--head-metrics", self.metrics, "--tls-cert", str(self.cert),
-            "--tls-key", str(self.key), "--tls-ca", str(self.cert), *more,
+            str(PENSTOCK), "head", "--no-gateway", "--data-dir", str(self.data),
+            "--admin", self.admin, "--rpc", self.rpc, "--head-metrics", self.metrics,
+            "--tls-cert", str(self.cert), "--tls-key", str(self.key), "--tls-ca", str(self.cert),
+            *more,
         ]  # fmt: skip
         with self._log.open("ab") as log:
             self.process = psutil.Popen(command, stdout=log, stderr=log)
@@ -84,9 +85,8 @@ class LoneHead:
 
     def _lives(self) -> bool:
         assert self.process.poll() is None, self._log.read_text()
-        with httpx.Client(verify=self._trust(), trust_env=False) as client:
-            with suppress(httpx.TransportError):
-                return client.get(f"https://{self.admin}/livez").status_code == 200
+        with httpx.Client(verify=self._trust()) as client, suppress(httpx.TransportError):
+            return client.get(f"https://{self.admin}/livez").status_code == 200
         return False
 
     def _trust(self) -> ssl.SSLContext:

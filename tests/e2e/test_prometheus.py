@@ -12,11 +12,10 @@ import httpx
 import pytest
 
 from deploy.monitoring.boards import BOARDS
-from deploy.monitoring.grafana import RATE, Board
+from deploy.monitoring.grafana import asked_of_all
 from tests.e2e.faults import FAULTS, Watched, all_at_once, watched
 from tests.e2e.prometheus import Prometheus, watching
 from tests.e2e.system import System, eventually
-from tests.monitoring.shipped import expressions, names_in
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +105,7 @@ def test_each_fault_is_told_and_each_query_of_a_dashboard_finds_data(
     with all_at_once(everything):
         scraping.fires(*FAULTS)
         for board in BOARDS:
-            scraping.find_data({query for query in queries(board) if "vllm:" not in query})
+            scraping.find_data({query for query in asked_of_all(board) if "vllm:" not in query})
 
 
 @pytest.mark.long
@@ -115,12 +114,3 @@ def test_each_alert_ends_with_its_fault(everything: Watched, scraping: Prometheu
     with all_at_once(everything):
         scraping.fires(*FAULTS)
     scraping.ends(*FAULTS)
-
-
-def queries(board: Board) -> Iterator[str]:
-    """As Grafana asks them, of all that there is, over the last minute."""
-    for expr in expressions(board):
-        for name in (variable.name for variable in board.variables):
-            expr = expr.replace(f"${name}", ".*")
-        assert names_in(expr)
-        yield expr.replace(RATE, "1m")

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.monitoring.grafana import Board
-
 ROOT: Final = Path(__file__).resolve().parents[2]
 RULES: Final = ROOT / "deploy" / "monitoring" / "rules"
 METRICS: Final = ROOT / "docs" / "reference" / "metrics.md"
@@ -45,11 +43,3 @@ def declared() -> set[str]:
 def names_in(expr: str) -> set[str]:
     """The metrics that a query names; what stands in quotes is no name."""
     return set(_METRIC.findall(_STRINGS.sub('""', expr)))
-
-
-def expressions(board: Board) -> Iterator[str]:
-    """Each query of a board."""
-    for row in board.rows:
-        for panel in row.panels:
-            yield from (query.expr for query in panel.queries)
-    yield from (variable.metric for variable in board.variables)

@@ -1,4 +1,4 @@
-"""The dashboards that are shipped: as they are described, as Grafana takes them, of metrics that are.
+"""The dashboards that are shipped: as described, as Grafana takes them, of metrics that are told.
 
 Grafana itself is not run. That each query returns data, tests/e2e/test_prometheus.py says.
 """
@@ -14,8 +14,8 @@ from jsonschema import Draft7Validator
 
 from deploy.monitoring.boards import BOARDS
 from deploy.monitoring.boards.__main__ import FOLDER
-from deploy.monitoring.grafana import Board, text
-from tests.monitoring.shipped import RULES, declared, expressions, names_in, recorded
+from deploy.monitoring.grafana import Board, asked_of_all, text
+from tests.monitoring.shipped import RULES, declared, names_in, recorded
 
 SCHEMA = json.loads((Path(__file__).parent / "grafana.schema.json").read_text())
 QUERY = {**SCHEMA, "$ref": "#/definitions/Dataquery"}
@@ -53,6 +53,6 @@ def test_a_field_that_grafana_does_not_know_is_found() -> None:
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
 def test_a_dashboard_asks_for_metrics_that_are_told(board: Board) -> None:
-    asked = {name for expr in expressions(board) for name in names_in(expr)}
+    asked = {name for expr in asked_of_all(board) for name in names_in(expr)}
     assert asked
     assert asked - declared() - recorded(*RULES.glob("*.yml")) == set()

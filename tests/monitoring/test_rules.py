@@ -49,7 +49,9 @@ def test_each_alert_has_a_page_with_what_it_means_how_to_look_and_what_to_do() -
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
-def test_an_alert_says_how_bad_it_is_and_which_page_to_read(alert: dict[str, dict[str, str]]) -> None:
+def test_an_alert_says_how_bad_it_is_and_which_page_to_read(
+    alert: dict[str, dict[str, str]],
+) -> None:
     assert alert["labels"]["severity"] in ("critical", "warning", "info")
     assert alert["annotations"]["summary"]
     assert alert["annotations"]["runbook"] == f"docs/operate/alerts/{alert['alert']}.md"

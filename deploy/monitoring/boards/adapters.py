@@ -13,7 +13,10 @@ _ASKED: Final = (
     graph(
         "Requests",
         "That went to a replica, in a second.",
-        (rate(f"{HEAD}_adapter_requests_total", "deployment, adapter", ITS), "{{deployment}}:{{adapter}}"),
+        (
+            rate(f"{HEAD}_adapter_requests_total", "deployment, adapter", ITS),
+            "{{deployment}}:{{adapter}}",
+        ),
         unit="reqps",
     ),
     graph(
@@ -30,7 +33,10 @@ _ASKED: Final = (
     graph(
         "Where they are",
         "Ready replicas that hold the adapter.",
-        (total(f"{HEAD}_adapter_replicas", "deployment, adapter", ITS), "{{deployment}}:{{adapter}}"),
+        (
+            total(f"{HEAD}_adapter_replicas", "deployment, adapter", ITS),
+            "{{deployment}}:{{adapter}}",
+        ),
     ),
 )
 _CANARIES: Final = (

@@ -33,7 +33,7 @@ def _rates(title: str, says: str, metric: str, by: str, legend: str) -> Panel:
 
 
 def _burn(window: str) -> tuple[str, str]:
-    expr = f'penstock:slo_bad:share_{window}{{{ITS}}} / penstock:slo_budget:share{{{ITS}}}'
+    expr = f"penstock:slo_bad:share_{window}{{{ITS}}} / penstock:slo_budget:share{{{ITS}}}"
     return expr, f"{{{{deployment}}}} {{{{objective}}}} {window}"
 
 

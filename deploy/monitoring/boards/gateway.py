@@ -23,7 +23,7 @@ _CLIENTS: Final = (
     ),
     graph(
         "Not served",
-        "Requests without a good key, HTTP that could not be read, and faults of the gateway's own.",
+        "Requests without a good key, HTTP that could not be read, faults of the gateway's own.",
         (rate(f"{GW}_keys_refused_total", "gateway", ITS), "{{gateway}} key"),
         (rate(f"{GW}_bad_requests_total", "gateway", ITS), "{{gateway}} HTTP"),
         (rate(f"{GW}_broken_requests_total", "gateway", ITS), "{{gateway}} fault"),

@@ -75,7 +75,10 @@ _COST: Final = (
     graph(
         "Money",
         "US dollars since midnight UTC, where models have prices.",
-        (total(f"{HEAD}_tenant_cost_usd_total", "tenant, deployment", ITS), "{{tenant}} {{deployment}}"),
+        (
+            total(f"{HEAD}_tenant_cost_usd_total", "tenant, deployment", ITS),
+            "{{tenant}} {{deployment}}",
+        ),
         unit="currencyUSD",
     ),
 )

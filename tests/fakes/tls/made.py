@@ -34,7 +34,5 @@ def write_pair(cert: Path, key: Path, lasts: timedelta) -> None:
     pem = serialization.Encoding.PEM
     cert.write_bytes(made.public_bytes(pem))
     key.write_bytes(
-        private.private_bytes(
-            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        private.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
