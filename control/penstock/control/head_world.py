@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 from collections.abc import AsyncIterator
@@ -45,7 +46,9 @@ from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.managers.tenancy.usage import UsageManager
+from penstock.control.metrics.certificates import certificate_ends
 from penstock.control.metrics.head import HeadFacts, HeadMetrics
+from penstock.control.metrics.usage import UsageToday
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
@@ -171,12 +174,17 @@ async def _observed(
 ) -> tuple[TimedStore, ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
     """Who keeps the view, as the last head left it, and who tells routes; what Prometheus is told
     of them, what is wrong."""
+    gateway = settings.gateway_tls if settings.run_gateway else None
+    certificates = {"head": settings.tls.cert, "gateway": gateway.cert if gateway else None}
     facts = HeadFacts(
         lambda: cluster.view(),
         lambda: routes.current().version,
         traffic.totals,
         lambda: len(cluster.liveness.refused),
         lambda: watch.latest(),
+        slo_totals=traffic.slo.totals,
+        usage_today=UsageToday(store, clock, asyncio.get_running_loop()).rows,
+        certificate_ends=lambda: certificate_ends(certificates),
     )
     metrics = HeadMetrics(facts)
     timed = TimedStore(store, clock, metrics)

@@ -5,17 +5,12 @@
 namespace penstock::base {
 namespace {
 
-constexpr std::array<std::string_view, kOutcomes> kOutcomeNames = {
-    "succeeded", "failed", "rejected", "cancelled", "invalid"};
-
 constexpr std::array<std::string_view, kResumeReasons> kReasonNames = {"kill", "hang", "crash",
                                                                        "lost", "hand_over"};
 constexpr std::array<std::string_view, kResumeOutcomes> kResumeNames = {"resumed", "told",
                                                                         "client_left"};
 
 }  // namespace
-
-std::string_view name(Outcome outcome) { return kOutcomeNames[static_cast<std::size_t>(outcome)]; }
 
 std::string_view name(ResumeReason reason) {
   return kReasonNames[static_cast<std::size_t>(reason)];
@@ -31,6 +26,24 @@ void DeploymentMetrics::settled(Outcome outcome, unsigned status) {
   }
   const std::lock_guard lock(mutex_);
   settled_.emplace_back(outcome, status).count.add();
+}
+
+void DeploymentMetrics::ended(const RequestEnd& end, const Slo& objectives) {
+  times_of(end).observe(end);
+  const auto verdicts = judged(objectives, end);
+  for (std::size_t i = 0; i < kObjectives; ++i) {
+    if (verdicts[i] == Verdict::kNotJudged) continue;
+    slo[i].requests.add();
+    if (verdicts[i] == Verdict::kBad) slo[i].bad.add();
+  }
+}
+
+RequestTimes& DeploymentMetrics::times_of(const RequestEnd& end) {
+  for (RequestTimes& row : times_) {
+    if (row.outcome() == end.outcome && row.operation() == end.operation) return row;
+  }
+  const std::lock_guard lock(mutex_);
+  return times_.emplace_back(end.outcome, end.operation);
 }
 
 void DeploymentMetrics::dropped(std::string_view reason) {

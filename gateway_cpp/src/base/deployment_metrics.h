@@ -13,19 +13,11 @@
 #include <utility>
 
 #include "base/metrics_values.h"
+#include "base/request_end.h"
+#include "base/request_times.h"
+#include "base/slo.h"
 
 namespace penstock::base {
-
-// How a request ended; the label "outcome".
-enum class Outcome : std::uint8_t {
-  kSucceeded,
-  kFailed,     // not the client's fault
-  kRejected,   // by admission
-  kCancelled,  // the client left
-  kInvalid,    // the client's fault
-};
-inline constexpr std::size_t kOutcomes = 5;
-std::string_view name(Outcome outcome);
 
 // Why an answer goes on at another replica; the label "reason".
 enum class ResumeReason : std::uint8_t {
@@ -47,6 +39,12 @@ enum class ResumeOutcome : std::uint8_t {
 inline constexpr std::size_t kResumeOutcomes = 3;
 std::string_view name(ResumeOutcome outcome);
 
+// What an objective has said of requests.
+struct Judged {
+  Counter requests;
+  Counter bad;  // of these
+};
+
 // Held by the shard that counts in it and by each request that does; see Metrics. Counted by the
 // owner's thread, read by any.
 class DeploymentMetrics {
@@ -55,6 +53,8 @@ class DeploymentMetrics {
 
   // One settled request; `status` is what the client saw, 499 if it left before a status.
   void settled(Outcome outcome, unsigned status);
+  // How long it took, and what the deployment's objectives say of it.
+  void ended(const RequestEnd& end, const Slo& objectives);
   // Admission said no, or a queue was left; `reason` is static.
   void dropped(std::string_view reason);
   // A request for this deployment was answered by a rung of its ladder. `reason` is static.
@@ -71,7 +71,8 @@ class DeploymentMetrics {
 
   const std::string& name() const { return name_; }
 
-  // For readers: visit(outcome, status, count), visit(reason, count), visit(reason, rung, count).
+  // For readers: visit(outcome, status, count), visit(reason, count), visit(reason, rung, count),
+  // visit(times).
   template <class Visit>
   void each_settled(const Visit& visit) const {
     const std::lock_guard lock(mutex_);
@@ -89,6 +90,12 @@ class DeploymentMetrics {
     for (const Degraded& row : degraded_) visit(row.reason, row.rung, row.count.value());
   }
 
+  template <class Visit>
+  void each_times(const Visit& visit) const {
+    const std::lock_guard lock(mutex_);
+    for (const RequestTimes& row : times_) visit(row);
+  }
+
   Gauge in_flight;        // from the start of open to settle
   Counter events;         // SSE events written to clients
   Counter bytes;          // answer bytes written to clients
@@ -97,18 +104,17 @@ class DeploymentMetrics {
   Counter prompt_tokens;  // as replicas report them
   Counter completion_tokens;
   Counter cached_tokens;                   // of the prompt tokens
+  Counter sent;                            // requests that went to a replica
+  Counter sent_wait_us;                    // of these, admission to send; microseconds
   Counter prefix_hits;                     // answers whose prompt was in a cache, in part at least
-  Histogram ttft{kWaitBounds};             // request read to first answer byte handed to the socket
   Histogram engine_ttft{kWaitBounds};      // accepted by the engine to its first token, as it says
-  Histogram queue_wait{kWaitBounds};       // admission to send
   Histogram generation{kWaitBounds};       // of streams: first byte to last
-  Histogram token_time{kTokenBounds};      // of streams: the mean for each token after the first
   Histogram silence{kSilenceBounds};       // of streams: the longest between two writes
   Histogram pause{kWaitBounds};            // of resumed streams: broken to the next event
-  Histogram duration{kWaitBounds};         // request read to settled
-  Histogram program{kPhaseBounds};         // a router program asked to its decision
-  Histogram engine_call{kPhaseBounds};     // of a router program, begun to answered
+  Histogram program{kCallBounds};          // a router program asked to its decision
+  Histogram engine_call{kCallBounds};      // of a router program, begun to answered
   Histogram estimate_error{kRatioBounds};  // |estimated - real| / real, a second standing for 1
+  std::array<Judged, kObjectives> slo;     // by objective
 
  private:
   friend class Metrics;
@@ -133,6 +139,8 @@ class DeploymentMetrics {
   // However often its ladder changes: what has no row by then is counted under other rungs.
   static constexpr std::size_t kMostDegraded = 256;
 
+  RequestTimes& times_of(const RequestEnd& end);
+
   static constexpr std::size_t at(ResumeReason reason, ResumeOutcome outcome) {
     return static_cast<std::size_t>(reason) * kResumeOutcomes + static_cast<std::size_t>(outcome);
   }
@@ -144,6 +152,7 @@ class DeploymentMetrics {
   std::deque<Settled> settled_;
   std::deque<Dropped> dropped_;
   std::deque<Degraded> degraded_;
+  std::deque<RequestTimes> times_;  // by outcome and operation
 };
 
 }  // namespace penstock::base

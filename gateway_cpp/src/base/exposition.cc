@@ -1,6 +1,31 @@
 #include "base/exposition.h"
 
 namespace penstock::base {
+namespace {
+
+constexpr std::string_view kTotal = "_total";
+
+std::string_view name(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter:
+      return "counter";
+    case MetricType::kGauge:
+      return "gauge";
+    case MetricType::kHistogram:
+      break;
+  }
+  return "histogram";
+}
+
+// OpenMetrics has its whole numbers with a point, and a series is the same in either format.
+std::string bound_text(double bound) {
+  std::array<char, 32> text{};
+  char* const end = std::to_chars(text.data(), text.data() + text.size(), bound).ptr;
+  std::string out(text.data(), end);
+  return out.find_first_of(".e") == std::string::npos ? out + ".0" : out;
+}
+
+}  // namespace
 
 std::string label(std::string_view name, std::string_view value) {
   std::string out(name);
@@ -26,12 +51,24 @@ void HistogramSum::add(const Histogram& histogram) {
   sum_ns += histogram.sum_ns();
 }
 
-void Exposition::family(std::string_view name, std::string_view type, std::string_view help) {
-  name_ = "penstock_gateway_";
-  name_ += name;
+void HistogramSum::add(const TracedHistogram& histogram) {
+  add(histogram.counts());
+  const Exemplars others = histogram.exemplars();
+  for (std::size_t i = 0; i < exemplars.size(); ++i) {
+    if (others[i].at > exemplars[i].at) exemplars[i] = others[i];
+  }
+}
+
+// In OpenMetrics a counter is called as its samples are, but for their end.
+void Exposition::family(const Metric& metric) {
+  name_ = metric.name;
   buckets_.clear();
-  out_.append("# HELP ").append(name_).append(" ").append(help).append("\n");
-  out_.append("# TYPE ").append(name_).append(" ").append(type).append("\n");
+  std::string_view called = metric.name;
+  if (format_ == TextFormat::kOpenMetrics && called.ends_with(kTotal)) {
+    called.remove_suffix(kTotal.size());
+  }
+  out_.append("# HELP ").append(called).append(" ").append(metric.help).append("\n");
+  out_.append("# TYPE ").append(called).append(" ").append(name(metric.type)).append("\n");
 }
 
 void Exposition::begin(std::string_view labels, std::string_view suffix) {
@@ -42,11 +79,7 @@ void Exposition::begin(std::string_view labels, std::string_view suffix) {
 }
 
 void Exposition::note_bounds(Bounds bounds) {
-  for (const double bound : bounds) {
-    std::array<char, 32> text{};
-    char* const end = std::to_chars(text.data(), text.data() + text.size(), bound).ptr;
-    buckets_.push_back(",le=\"" + std::string(text.data(), end) + "\"} ");
-  }
+  for (const double bound : bounds) buckets_.push_back(",le=\"" + bound_text(bound) + "\"} ");
   buckets_.emplace_back(",le=\"+Inf\"} ");
 }
 
@@ -57,10 +90,28 @@ void Exposition::histogram(std::string_view labels, const HistogramSum& sum) {
     seen += sum.counts[i];
     out_.append(name_).append("_bucket{").append(labels).append(buckets_[i]);
     append(seen);
+    if (format_ == TextFormat::kOpenMetrics && sum.exemplars[i].is_there()) {
+      exemplar(sum.exemplars[i]);
+    }
     out_ += '\n';
   }
   sample(labels, static_cast<double>(sum.sum_ns) / 1e9, "_sum");
   sample(labels, seen, "_count");
+}
+
+void Exposition::exemplar(const Exemplar& last) {
+  using Seconds = std::chrono::duration<double>;
+  out_ += " # {trace_id=\"";
+  out_.append(last.trace_id.data(), last.trace_id.size()).append("\"} ");
+  append(std::chrono::duration_cast<Seconds>(last.value).count());
+  const std::string at = std::to_string(unix_ms(last.at));
+  const std::size_t seconds = at.size() - 3;
+  out_.append(" ").append(at, 0, seconds).append(".").append(at, seconds);
+}
+
+std::string Exposition::take() {
+  if (format_ == TextFormat::kOpenMetrics) out_ += "# EOF\n";
+  return std::move(out_);
 }
 
 }  // namespace penstock::base

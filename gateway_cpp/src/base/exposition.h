@@ -1,5 +1,5 @@
-// Writes Prometheus text, one family after the other. Made for pages of megabytes: each sample is
-// appended in place.
+// Writes a page of metrics, one family after the other, in one of the two formats that Prometheus
+// reads. Made for pages of megabytes: each sample is appended in place.
 #pragma once
 
 #include <array>
@@ -11,9 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include "base/metric_table.h"
 #include "base/metrics_values.h"
+#include "base/request_times.h"
 
 namespace penstock::base {
+
+enum class TextFormat : std::uint8_t {
+  kPrometheus,   // 0.0.4
+  kOpenMetrics,  // 1.0.0: the same, with exemplars
+};
 
 // `name="value"`, as it stands between braces.
 std::string label(std::string_view name, std::string_view value);
@@ -24,14 +31,18 @@ struct HistogramSum {
   std::uint64_t sum_ns = 0;
   std::uint64_t observed = 0;
   Bounds bounds;
+  Exemplars exemplars{};
 
   void add(const Histogram& histogram);
+  void add(const TracedHistogram& histogram);  // of two exemplars of a bucket, the newer
 };
 
 class Exposition {
  public:
-  // What samples belong to from here on; `name` without its prefix.
-  void family(std::string_view name, std::string_view type, std::string_view help);
+  explicit Exposition(TextFormat format) : format_(format) {}
+
+  // What samples belong to from here on.
+  void family(const Metric& metric);
 
   template <std::integral Number>
   void sample(std::string_view labels, Number value, std::string_view suffix = "") {
@@ -46,7 +57,7 @@ class Exposition {
   }
   void histogram(std::string_view labels, const HistogramSum& sum);
 
-  std::string take() { return std::move(out_); }
+  std::string take();
 
  private:
   void begin(std::string_view labels, std::string_view suffix);
@@ -57,7 +68,9 @@ class Exposition {
     out_.append(text.data(), end);
   }
   void note_bounds(Bounds bounds);
+  void exemplar(const Exemplar& last);
 
+  const TextFormat format_;
   std::string name_;
   std::string out_;
   std::vector<std::string> buckets_;  // of the family: `,le="0.1"} ` for each bound

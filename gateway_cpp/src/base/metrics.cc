@@ -7,9 +7,6 @@
 namespace penstock::base {
 namespace {
 
-constexpr std::array<std::string_view, kPhases> kPhaseNames = {
-    "parse", "resolve", "admit", "select", "open", "stream", "settle"};
-
 // Who holds a part that no request counts in: its shard, and Metrics.
 constexpr long kHolders = 2;
 
@@ -32,16 +29,20 @@ void add(DeploymentTotals& sum, const DeploymentMetrics& part) {
   });
   sum.prompt_tokens += part.prompt_tokens.value();
   sum.completion_tokens += part.completion_tokens.value();
-  sum.ttft_sum += std::chrono::microseconds(part.ttft.sum_ns() / 1000);
-  sum.queue_wait_sum += std::chrono::microseconds(part.queue_wait.sum_ns() / 1000);
-  sum.sent += part.queue_wait.observed();
+  part.each_times([&sum](const RequestTimes& times) {
+    sum.ttft_sum += std::chrono::microseconds(times.ttft.counts().sum_ns() / 1000);
+  });
+  sum.queue_wait_sum += std::chrono::microseconds(part.sent_wait_us.value());
+  sum.sent += part.sent.value();
   sum.resumed += part.resumes(ResumeOutcome::kResumed);
   sum.not_resumed += part.resumes(ResumeOutcome::kTold);
+  for (std::size_t i = 0; i < kObjectives; ++i) {
+    sum.slo[i].requests += part.slo[i].requests.value();
+    sum.slo[i].bad += part.slo[i].bad.value();
+  }
 }
 
 }  // namespace
-
-std::string_view name(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 
 const std::shared_ptr<DeploymentMetrics>& MetricsShard::deployment(std::string_view name) {
   const auto known = deployments_.find(name);
@@ -98,7 +99,7 @@ Metrics::Deployments Metrics::deployments() const {
   return deployments_;
 }
 
-std::string Metrics::render(const GatewayFacts& facts) const {
+std::string Metrics::render(const GatewayFacts& facts, TextFormat format) const {
   std::vector<const MetricsShard*> shards;
   {
     const std::lock_guard lock(mutex_);
@@ -106,7 +107,7 @@ std::string Metrics::render(const GatewayFacts& facts) const {
   }
   GatewayFacts labelled = facts;
   for (TenantFacts& one : labelled.tenants) one.tenant = tenant_label(one.tenant);
-  return metrics_page(deployments(), shards, labelled);
+  return metrics_page(deployments(), shards, labelled, format);
 }
 
 std::uint64_t Metrics::bytes_sent() const {

@@ -18,15 +18,11 @@
 #include <vector>
 
 #include "base/deployment_metrics.h"
+#include "base/exposition.h"
 #include "base/gateway_facts.h"
 #include "base/metrics_values.h"
 
 namespace penstock::base {
-
-// The seven phases of a request; the label "phase".
-enum class Phase : std::uint8_t { kParse, kResolve, kAdmit, kSelect, kOpen, kStream, kSettle };
-inline constexpr std::size_t kPhases = 7;
-std::string_view name(Phase phase);
 
 // The deployment label of requests that never came as far as a known name.
 inline constexpr std::string_view kUnknownDeployment = "unknown";
@@ -66,7 +62,7 @@ class MetricsShard {
 
   Counter bytes_sent;  // to clients, as they are written
   Gauge connections;   // open client connections
-  Counter connections_total;
+  Counter connections_accepted;
   Counter connections_refused;  // at the limit of connections
   Counter connections_evicted;  // that waited for a request and gave way to another
   Counter tls_handshakes;       // that came to an end, and of them
@@ -77,9 +73,6 @@ class MetricsShard {
   Counter keys_refused;     // requests without a key that is known and good
   Counter resume_no_room;   // streams that could go on nowhere else any more
   Counter heartbeats;       // SSE comments written in silence
-  std::array<Histogram, kPhases> phases;
-
-  Histogram& phase(Phase which) { return phases[static_cast<std::size_t>(which)]; }
 
  private:
   struct Hash {
@@ -112,12 +105,18 @@ struct DeploymentTotals {
   std::uint64_t sent = 0;         // to a replica
   std::uint64_t resumed = 0;      // answers that went on at another replica
   std::uint64_t not_resumed = 0;  // that broke, and their clients were told
+  struct Judged {
+    std::uint64_t requests = 0;
+    std::uint64_t bad = 0;  // of these
+  };
+  std::array<Judged, kObjectives> slo = {};  // by objective
 };
 
 // Owned by main; shards live as long as it does.
 class Metrics {
  public:
   using Parts = std::vector<std::shared_ptr<DeploymentMetrics>>;  // of one deployment, by shard
+  using Deployments = std::map<std::string, Parts, std::less<>>;
 
   // A new shard, for one thread. Any thread.
   MetricsShard& add_shard();
@@ -127,8 +126,8 @@ class Metrics {
   // thread, about once a second.
   void keep_only(const std::function<bool(const std::string&)>& is_deployment);
 
-  // The page in Prometheus text format 0.0.4. Any thread.
-  std::string render(const GatewayFacts& facts) const;
+  // The page. Any thread.
+  std::string render(const GatewayFacts& facts, TextFormat format = TextFormat::kPrometheus) const;
 
   // Answer bytes written to clients since the start. Any thread.
   std::uint64_t bytes_sent() const;
@@ -142,7 +141,6 @@ class Metrics {
 
  private:
   friend class MetricsShard;
-  using Deployments = std::map<std::string, Parts, std::less<>>;
 
   void enlist(const std::shared_ptr<DeploymentMetrics>& part);
   Deployments deployments() const;

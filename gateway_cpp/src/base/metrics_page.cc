@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "base/config.h"
-#include "base/exposition.h"
+#include "base/metric_table.h"
 #include "base/rules_page.h"
+#include "base/times_page.h"
 
 namespace penstock::base {
 namespace {
@@ -24,9 +25,7 @@ using Rows = std::vector<Row>;
 std::string deployment_label(std::string_view name) { return label("deployment", name); }
 
 void add_requests(Exposition& page, const Rows& rows) {
-  page.family("requests_total", "counter",
-              "Requests settled, by outcome and HTTP status; one that was moved counts where it "
-              "failed, too.");
+  page.family(metric::kRequests);
   for (const Row& row : rows) {
     std::map<std::pair<Outcome, unsigned>, std::uint64_t> sums;
     for (const auto& part : *row.parts) {
@@ -43,7 +42,7 @@ void add_requests(Exposition& page, const Rows& rows) {
 }
 
 void add_drops(Exposition& page, const Rows& rows) {
-  page.family("drops_total", "counter", "Requests refused or given up in the queue, by reason.");
+  page.family(metric::kDrops);
   for (const Row& row : rows) {
     std::map<std::string_view, std::uint64_t> sums;
     for (const auto& part : *row.parts) {
@@ -57,8 +56,7 @@ void add_drops(Exposition& page, const Rows& rows) {
 }
 
 void add_degraded(Exposition& page, const Rows& rows) {
-  page.family("degraded_total", "counter",
-              "Answers owed to a rung of the deployment's ladder, by reason and rung.");
+  page.family(metric::kDegraded);
   for (const Row& row : rows) {
     std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> sums;
     for (const auto& part : *row.parts) {
@@ -76,8 +74,7 @@ void add_degraded(Exposition& page, const Rows& rows) {
 
 // Those that happened.
 void add_resumes(Exposition& page, const Rows& rows) {
-  page.family("resumes_total", "counter",
-              "Answers that broke or were handed over, by reason and what came of it.");
+  page.family(metric::kResumes);
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < kResumeReasons * kResumeOutcomes; ++i) {
       const auto reason = static_cast<ResumeReason>(i / kResumeOutcomes);
@@ -93,70 +90,44 @@ void add_resumes(Exposition& page, const Rows& rows) {
 }
 
 struct CounterColumn {
-  std::string_view name;
-  std::string_view help;
+  const Metric& metric;
   Counter DeploymentMetrics::*value;
 };
 constexpr std::array kCounters = {
-    CounterColumn{"events_total", "SSE events written to clients.", &DeploymentMetrics::events},
-    CounterColumn{"answer_bytes_total", "Answer bytes written to clients.",
-                  &DeploymentMetrics::bytes},
-    CounterColumn{"attempts_total", "Calls sent to replicas.", &DeploymentMetrics::attempts},
-    CounterColumn{"failovers_total", "Further replicas tried before the first byte.",
-                  &DeploymentMetrics::failovers},
-    CounterColumn{"prompt_tokens_total", "Prompt tokens, as replicas report them.",
-                  &DeploymentMetrics::prompt_tokens},
-    CounterColumn{"completion_tokens_total", "Generated tokens, as replicas report them.",
-                  &DeploymentMetrics::completion_tokens},
-    CounterColumn{"cached_tokens_total", "Prompt tokens that replicas found in their caches.",
-                  &DeploymentMetrics::cached_tokens},
-    CounterColumn{"prefix_hits_total", "Answers whose prompt began in a replica's cache.",
-                  &DeploymentMetrics::prefix_hits},
+    CounterColumn{metric::kEvents, &DeploymentMetrics::events},
+    CounterColumn{metric::kAnswerBytes, &DeploymentMetrics::bytes},
+    CounterColumn{metric::kAttempts, &DeploymentMetrics::attempts},
+    CounterColumn{metric::kFailovers, &DeploymentMetrics::failovers},
+    CounterColumn{metric::kPromptTokens, &DeploymentMetrics::prompt_tokens},
+    CounterColumn{metric::kCompletionTokens, &DeploymentMetrics::completion_tokens},
+    CounterColumn{metric::kCachedTokens, &DeploymentMetrics::cached_tokens},
+    CounterColumn{metric::kPrefixHits, &DeploymentMetrics::prefix_hits},
 };
 
 struct HistogramColumn {
-  std::string_view name;
-  std::string_view help;
+  const Metric& metric;
   Histogram DeploymentMetrics::*value;
 };
 constexpr std::array kHistograms = {
-    HistogramColumn{"ttft_seconds", "Request read to first answer byte.", &DeploymentMetrics::ttft},
-    HistogramColumn{"engine_ttft_seconds",
-                    "Accepted by the engine to its first token, as it reports.",
-                    &DeploymentMetrics::engine_ttft},
-    HistogramColumn{"queue_wait_seconds", "Admission to send.", &DeploymentMetrics::queue_wait},
-    HistogramColumn{"wait_estimate_error_ratio", "Of waits over 100 ms: |estimated - real| / real.",
-                    &DeploymentMetrics::estimate_error},
-    HistogramColumn{"inter_token_seconds",
-                    "Of whole streams: mean time for each token after the first.",
-                    &DeploymentMetrics::token_time},
-    HistogramColumn{"stream_silence_seconds",
-                    "Of whole streams: longest time between two writes, to 50 ms.",
-                    &DeploymentMetrics::silence},
-    HistogramColumn{"resume_pause_seconds",
-                    "Of answers that went on at another replica: broken to their next event.",
-                    &DeploymentMetrics::pause},
-    HistogramColumn{"generation_seconds", "Of whole streams: first byte to last.",
-                    &DeploymentMetrics::generation},
-    HistogramColumn{"program_seconds",
-                    "A router program was asked to its answer, engine calls included.",
-                    &DeploymentMetrics::program},
-    HistogramColumn{"engine_call_seconds", "Engine calls of a router program, begun to answered.",
-                    &DeploymentMetrics::engine_call},
-    HistogramColumn{"request_duration_seconds", "Request read to settled.",
-                    &DeploymentMetrics::duration},
+    HistogramColumn{metric::kEngineTtft, &DeploymentMetrics::engine_ttft},
+    HistogramColumn{metric::kEstimateError, &DeploymentMetrics::estimate_error},
+    HistogramColumn{metric::kSilence, &DeploymentMetrics::silence},
+    HistogramColumn{metric::kResumePause, &DeploymentMetrics::pause},
+    HistogramColumn{metric::kGeneration, &DeploymentMetrics::generation},
+    HistogramColumn{metric::kProgram, &DeploymentMetrics::program},
+    HistogramColumn{metric::kEngineCall, &DeploymentMetrics::engine_call},
 };
 
 void add_counters(Exposition& page, const Rows& rows) {
   for (const CounterColumn& column : kCounters) {
-    page.family(column.name, "counter", column.help);
+    page.family(column.metric);
     for (const Row& row : rows) {
       std::uint64_t sum = 0;
       for (const auto& part : *row.parts) sum += ((*part).*column.value).value();
       page.sample(row.label, sum);
     }
   }
-  page.family("in_flight", "gauge", "Requests opened and not settled.");
+  page.family(metric::kInFlight);
   for (const Row& row : rows) {
     std::int64_t sum = 0;
     for (const auto& part : *row.parts) sum += part->in_flight.value();
@@ -167,7 +138,7 @@ void add_counters(Exposition& page, const Rows& rows) {
 // One that never observed anything would be many lines of zeros.
 void add_histograms(Exposition& page, const Rows& rows) {
   for (const HistogramColumn& column : kHistograms) {
-    page.family(column.name, "histogram", column.help);
+    page.family(column.metric);
     for (const Row& row : rows) {
       HistogramSum sum;
       for (const auto& part : *row.parts) sum.add((*part).*column.value);
@@ -177,64 +148,41 @@ void add_histograms(Exposition& page, const Rows& rows) {
 }
 
 struct ShardCounter {
-  std::string_view name;
-  std::string_view help;
+  const Metric& metric;
   Counter MetricsShard::*value;
 };
 constexpr std::array kShardCounters = {
-    ShardCounter{"sent_bytes_total", "Answer bytes written to clients, of all deployments.",
-                 &MetricsShard::bytes_sent},
-    ShardCounter{"connections_total", "Client connections accepted.",
-                 &MetricsShard::connections_total},
-    ShardCounter{"connections_refused_total", "Client connections closed at the limit.",
-                 &MetricsShard::connections_refused},
-    ShardCounter{"connections_evicted_total",
-                 "Client connections without a request that gave way to others at the limit.",
-                 &MetricsShard::connections_evicted},
-    ShardCounter{"tls_handshakes_total", "TLS handshakes that came to an end, good or bad.",
-                 &MetricsShard::tls_handshakes},
-    ShardCounter{"tls_handshakes_failed_total",
-                 "TLS handshakes that failed, or whose client left, took too long or spoke plain "
-                 "HTTP.",
-                 &MetricsShard::tls_handshakes_failed},
-    ShardCounter{"bad_requests_total", "HTTP requests that could not be read.",
-                 &MetricsShard::bad_requests},
-    ShardCounter{"keys_refused_total", "Requests without a key that is known and good.",
-                 &MetricsShard::keys_refused},
-    ShardCounter{"broken_requests_total", "Requests that ended by a fault of the gateway's own.",
-                 &MetricsShard::broken_requests},
-    ShardCounter{"resume_no_room_total",
-                 "Streams that ran on without what they need to go on elsewhere: no room for it.",
-                 &MetricsShard::resume_no_room},
-    ShardCounter{"heartbeats_total", "SSE comments written in silence.", &MetricsShard::heartbeats},
+    ShardCounter{metric::kSentBytes, &MetricsShard::bytes_sent},
+    ShardCounter{metric::kConnectionsAccepted, &MetricsShard::connections_accepted},
+    ShardCounter{metric::kConnectionsRefused, &MetricsShard::connections_refused},
+    ShardCounter{metric::kConnectionsEvicted, &MetricsShard::connections_evicted},
+    ShardCounter{metric::kTlsHandshakes, &MetricsShard::tls_handshakes},
+    ShardCounter{metric::kTlsHandshakesFailed, &MetricsShard::tls_handshakes_failed},
+    ShardCounter{metric::kBadRequests, &MetricsShard::bad_requests},
+    ShardCounter{metric::kKeysRefused, &MetricsShard::keys_refused},
+    ShardCounter{metric::kBrokenRequests, &MetricsShard::broken_requests},
+    ShardCounter{metric::kResumeNoRoom, &MetricsShard::resume_no_room},
+    ShardCounter{metric::kHeartbeats, &MetricsShard::heartbeats},
 };
 
-void add_single(Exposition& page, std::string_view name, std::string_view type,
-                std::string_view help, auto value) {
-  page.family(name, type, help);
+void add_single(Exposition& page, const Metric& metric, auto value) {
+  page.family(metric);
   page.sample("", value);
 }
 
 void add_shards(Exposition& page, std::span<const MetricsShard* const> shards) {
   std::int64_t connections = 0;
   std::int64_t sessions = 0;
-  std::array<HistogramSum, kPhases> phases;
   for (const MetricsShard* shard : shards) {
     connections += shard->connections.value();
     sessions += shard->sessions.value();
-    for (std::size_t i = 0; i < kPhases; ++i) phases[i].add(shard->phases[i]);
   }
-  add_single(page, "connections", "gauge", "Open client connections.", connections);
-  add_single(page, "sessions", "gauge", "Open sessions to replicas.", sessions);
+  add_single(page, metric::kConnections, connections);
+  add_single(page, metric::kSessions, sessions);
   for (const ShardCounter& counter : kShardCounters) {
     std::uint64_t sum = 0;
     for (const MetricsShard* shard : shards) sum += (shard->*counter.value).value();
-    add_single(page, counter.name, "counter", counter.help, sum);
-  }
-  page.family("phase_seconds", "histogram", "Time in each phase of a request.");
-  for (std::size_t i = 0; i < kPhases; ++i) {
-    if (phases[i].observed == 0) continue;
-    page.histogram(label("phase", name(static_cast<Phase>(i))), phases[i]);
+    add_single(page, counter.metric, sum);
   }
 }
 
@@ -253,21 +201,18 @@ class Standings {
   }
 
   void add_to(Exposition& page) const {
-    page.family("queued", "gauge", "Requests that wait for a place.");
+    page.family(metric::kQueuedNow);
     for (const auto& [text, one] : told_) page.sample(text, one->queued);
-    page.family("to_go_on", "gauge",
-                "Answers that wait for a place at another replica: broken ones, and those that run "
-                "on meanwhile.");
+    page.family(metric::kToGoOn);
     for (const auto& [text, one] : told_) {
       page.sample(text + "," + label("state", "broken"), one->broken);
       page.sample(text + "," + label("state", "running"), one->moving);
     }
-    page.family("estimated_wait_seconds", "gauge", "How long a request that came now would wait.");
+    page.family(metric::kEstimatedWait);
     for (const auto& [text, one] : told_) {
       page.sample(text, std::chrono::duration<double>(one->estimated_wait).count());
     }
-    page.family("ejections_total", "counter",
-                "Times that a replica was sent nothing more for a while, by reason.");
+    page.family(metric::kEjections);
     for (const auto& [text, one] : told_) {
       for (const auto& [reason, count] : one->ejections) {
         page.sample(text + "," + label("reason", reason), count);
@@ -286,7 +231,7 @@ void add_tenant_ends(Exposition& page, std::span<const MetricsShard* const> shar
       for (std::size_t i = 0; i < kOutcomes; ++i) sums[tenant][i] += numbers.settled[i].value();
     });
   }
-  page.family("tenant_requests_total", "counter", "Requests settled, by tenant and outcome.");
+  page.family(metric::kTenantRequests);
   for (const auto& [tenant, counts] : sums) {
     for (std::size_t i = 0; i < kOutcomes; ++i) {
       if (counts[i] == 0) continue;
@@ -297,19 +242,14 @@ void add_tenant_ends(Exposition& page, std::span<const MetricsShard* const> shar
 }
 
 struct TenantColumn {
-  std::string_view name;
-  std::string_view help;
+  const Metric& metric;
   std::uint64_t TenantFacts::*value;
 };
 constexpr std::array kTenantColumns = {
-    TenantColumn{"tenant_limited_total", "Requests refused by a limit of their tenant or key.",
-                 &TenantFacts::limited},
-    TenantColumn{"tenant_prompt_tokens_total", "Prompt tokens, as replicas report them.",
-                 &TenantFacts::prompt_tokens},
-    TenantColumn{"tenant_completion_tokens_total", "Completion tokens, likewise.",
-                 &TenantFacts::completion_tokens},
-    TenantColumn{"tenant_cached_tokens_total", "Prompt tokens that replicas found in their caches.",
-                 &TenantFacts::cached_tokens},
+    TenantColumn{metric::kTenantLimited, &TenantFacts::limited},
+    TenantColumn{metric::kTenantPromptTokens, &TenantFacts::prompt_tokens},
+    TenantColumn{metric::kTenantCompletionTokens, &TenantFacts::completion_tokens},
+    TenantColumn{metric::kTenantCachedTokens, &TenantFacts::cached_tokens},
 };
 
 // Those that share a label are one row.
@@ -322,47 +262,47 @@ std::map<std::string_view, std::uint64_t> sums_of(const std::vector<TenantFacts>
 
 void add_tenants(Exposition& page, const std::vector<TenantFacts>& tenants) {
   for (const TenantColumn& column : kTenantColumns) {
-    page.family(column.name, "counter", column.help);
+    page.family(column.metric);
     for (const auto& [tenant, sum] : sums_of(tenants, column.value)) {
       page.sample(label("tenant", tenant), sum);
     }
   }
   constexpr double kNano = 1e-9;
-  page.family("tenant_cost_usd_total", "counter", "US dollars, where models have prices.");
+  page.family(metric::kTenantCost);
   for (const auto& [tenant, sum] : sums_of(tenants, &TenantFacts::cost_nanousd)) {
     page.sample(label("tenant", tenant), static_cast<double>(sum) * kNano);
   }
 }
 
 void add_facts(Exposition& page, const GatewayFacts& facts) {
-  page.family("held_bytes", "gauge", "Bytes held, by what they are of.");
+  page.family(metric::kHeldBytes);
   page.sample(label("of", "requests"), facts.request_bytes_held);
   page.sample(label("of", "answers"), facts.answer_bytes_held);
   page.sample(label("of", "shadows"), facts.shadow_bytes_held);
   page.sample(label("of", "resumes"), facts.resume_bytes_held);
-  add_single(page, "snapshot_version", "gauge", "Version of the route snapshot in force.",
-             facts.snapshot_version);
-  add_single(page, "control_connected", "gauge", "1 while the stream of route snapshots is open.",
-             facts.control_connected ? 1 : 0);
-  add_single(page, "draining", "gauge", "1 after SIGTERM.", facts.draining ? 1 : 0);
-  page.family("build_info", "gauge", "Always 1; the label says which version runs.");
+  add_single(page, metric::kSnapshotVersion, facts.snapshot_version);
+  add_single(page, metric::kControlConnected, facts.control_connected ? 1 : 0);
+  add_single(page, metric::kDraining, facts.draining ? 1 : 0);
+  page.family(metric::kBuildInfo);
   page.sample(label("version", version()), 1);
 }
 
 }  // namespace
 
-std::string metrics_page(const std::map<std::string, Metrics::Parts, std::less<>>& deployments,
-                         std::span<const MetricsShard* const> shards, const GatewayFacts& facts) {
+std::string metrics_page(const Metrics::Deployments& deployments,
+                         std::span<const MetricsShard* const> shards, const GatewayFacts& facts,
+                         TextFormat format) {
   Rows rows;
   rows.reserve(deployments.size());
   for (const auto& [name, parts] : deployments) rows.push_back({deployment_label(name), &parts});
-  Exposition page;
+  Exposition page(format);
   add_requests(page, rows);
   add_drops(page, rows);
   add_degraded(page, rows);
   add_resumes(page, rows);
   add_counters(page, rows);
   add_histograms(page, rows);
+  add_times(page, deployments);
   Standings(facts, rows).add_to(page);
   add_tenant_ends(page, shards);
   add_tenants(page, facts.tenants);

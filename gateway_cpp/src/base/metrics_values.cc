@@ -4,11 +4,13 @@
 
 namespace penstock::base {
 
-void Histogram::observe(std::chrono::nanoseconds duration) {
+std::size_t Histogram::observe(std::chrono::nanoseconds duration) {
   const double seconds = static_cast<double>(duration.count()) / 1e9;
-  const auto bucket = std::ranges::lower_bound(bounds_, seconds) - bounds_.begin();
-  counts_[static_cast<std::size_t>(bucket)].add();
+  const auto bucket =
+      static_cast<std::size_t>(std::ranges::lower_bound(bounds_, seconds) - bounds_.begin());
+  counts_[bucket].add();
   sum_ns_.add(static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 0)));
+  return bucket;
 }
 
 std::uint64_t Histogram::observed() const {

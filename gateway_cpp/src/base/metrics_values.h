@@ -39,16 +39,26 @@ class Gauge {
 // the page for each deployment: no more than tell something.
 using Bounds = std::span<const double>;
 
-// The gateway's own work, in seconds.
-inline constexpr std::array kPhaseBounds = {0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
-                                            0.01,    0.025,  0.05,    0.1,    0.25,  0.5,    1.0,
-                                            2.5,     5.0,    10.0,    30.0,   60.0,  180.0,  600.0};
+// A phase of a request, in seconds: seven of them for each deployment and outcome.
+inline constexpr std::array kPhaseBounds = {0.00005, 0.0002, 0.001, 0.005, 0.02, 0.1,
+                                            0.5,     2.5,    10.0,  60.0,  300.0};
+// What router programs and their engines take, in seconds.
+inline constexpr std::array kCallBounds = {0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                           0.01,    0.025,  0.05,    0.1,    0.25,  0.5,    1.0,
+                                           2.5,     5.0,    10.0,    30.0,   60.0,  180.0,  600.0};
 // What a client waits for, in seconds.
 inline constexpr std::array kWaitBounds = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1,  0.25,  0.5,
                                            1.0,   2.5,   5.0,  10.0,  30.0, 60.0, 180.0, 600.0};
-// One token of an answer, in seconds.
-inline constexpr std::array kTokenBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
-                                            0.1,   0.25,   0.5,   1.0,  2.5};
+// The three that the GenAI conventions name have all bounds that these give, and some more: of long
+// answers, and of fast tokens.
+inline constexpr std::array kDurationBounds = {0.01,  0.02,  0.04,   0.08,   0.16,  0.32,
+                                               0.64,  1.28,  2.56,   5.12,   10.24, 20.48,
+                                               40.96, 81.92, 163.84, 327.68, 655.36};
+inline constexpr std::array kFirstTokenBounds = {0.001, 0.005, 0.01, 0.02, 0.04,  0.06, 0.08,
+                                                 0.1,   0.25,  0.5,  0.75, 1.0,   2.5,  5.0,
+                                                 7.5,   10.0,  30.0, 60.0, 180.0, 600.0};
+inline constexpr std::array kTokenBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1,
+                                            0.15,  0.2,    0.3,   0.4,  0.5,   0.75, 1.0,   2.5};
 // Silences within an answer, in seconds: timers do not tell shorter ones apart.
 inline constexpr std::array kSilenceBounds = {0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0};
 // How far off an estimate was.
@@ -57,12 +67,13 @@ inline constexpr std::array kRatioBounds = {0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0,
 // Durations in fixed buckets. A ratio is observed as so many seconds.
 class Histogram {
  public:
-  static constexpr std::size_t kMostBuckets = kPhaseBounds.size() + 1;
+  static constexpr std::size_t kMostBuckets = kCallBounds.size() + 1;
 
   // `bounds` outlive the histogram.
   explicit Histogram(Bounds bounds = kPhaseBounds) : bounds_(bounds) {}
 
-  void observe(std::chrono::nanoseconds duration);
+  // Into which bucket it fell.
+  std::size_t observe(std::chrono::nanoseconds duration);
   Bounds bounds() const { return bounds_; }
   // What fell into one bucket; the last is number bounds().size().
   std::uint64_t count(std::size_t bucket) const { return counts_[bucket].value(); }

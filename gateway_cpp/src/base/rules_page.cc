@@ -1,53 +1,46 @@
 #include "base/rules_page.h"
 
-#include <string_view>
-
 namespace penstock::base {
 
 void add_shadows(Exposition& page, const std::vector<ShadowFacts>& shadows) {
   const auto label_of = [](const ShadowFacts& one) {
     return label("rule", one.rule) + "," + label("uid", one.uid);
   };
-  page.family("shadow_requests_total", "counter",
-              "Shadows of sampled requests, by rule and by what became of them.");
+  page.family(metric::kShadowRequests);
   for (const ShadowFacts& one : shadows) {
     for (const auto& [outcome, count] : one.outcomes) {
       page.sample(label_of(one) + "," + label("outcome", outcome), count);
     }
   }
-  page.family("shadow_in_flight", "gauge", "Shadows that wait for a place or have one.");
+  page.family(metric::kShadowInFlight);
   for (const ShadowFacts& one : shadows) page.sample(label_of(one), one.under_way);
 }
 
 void add_canaries(Exposition& page, const std::vector<CanaryFacts>& canaries) {
-  const auto add = [&](std::string_view name, const char* says, auto count) {
-    page.family(name, "counter", says);
+  const auto add = [&](const Metric& metric, auto count) {
+    page.family(metric);
     for (const CanaryFacts& one : canaries) {
       for (const CanaryFacts::Arm& arm : one.arms) {
         page.sample(label("canary", one.canary) + "," + label("arm", arm.name), arm.*count);
       }
     }
   };
-  add("canary_sessions_total", "Sessions of canaries' arms, at the step that is judged.",
-      &CanaryFacts::Arm::sessions);
-  add("canary_bad_sessions_total", "Of canaries' sessions, those with a request that broke.",
-      &CanaryFacts::Arm::bad_sessions);
+  add(metric::kCanarySessions, &CanaryFacts::Arm::sessions);
+  add(metric::kCanaryBadSessions, &CanaryFacts::Arm::bad_sessions);
 }
 
 void add_programs(Exposition& page, const std::vector<ProgramFacts>& programs) {
-  page.family("program_asks_total", "counter",
-              "Requests that a router program was asked about, by what came of it.");
+  page.family(metric::kProgramAsks);
   for (const ProgramFacts& one : programs) {
     for (const auto& [outcome, count] : one.outcomes) {
       page.sample(label("deployment", one.deployment) + "," + label("outcome", outcome), count);
     }
   }
-  page.family("program_moved_tokens_total", "counter",
-              "Tokens whose KV router programs have moved between engines.");
+  page.family(metric::kProgramMovedTokens);
   for (const ProgramFacts& one : programs) {
     page.sample(label("deployment", one.deployment), one.moved_tokens);
   }
-  page.family("program_moved_bytes_total", "counter", "Bytes of that KV.");
+  page.family(metric::kProgramMovedBytes);
   for (const ProgramFacts& one : programs) {
     page.sample(label("deployment", one.deployment), one.moved_bytes);
   }

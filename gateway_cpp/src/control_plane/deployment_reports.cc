@@ -23,6 +23,13 @@ void add_deployments(std::span<const base::DeploymentTotals> totals,
     out.set_sent(total.sent);
     out.set_resumed(total.resumed);
     out.set_not_resumed(total.not_resumed);
+    for (std::size_t i = 0; i < base::kObjectives; ++i) {
+      if (total.slo[i].requests == 0) continue;
+      penstock::v1::SloReport& one = *out.add_slo();
+      one.set_objective(std::string(name(static_cast<base::Objective>(i))));
+      one.set_requests(total.slo[i].requests);
+      one.set_bad(total.slo[i].bad);
+    }
   }
 }
 

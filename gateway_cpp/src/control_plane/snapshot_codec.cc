@@ -129,6 +129,8 @@ routing::DeploymentRoute deployment_from(const penstock::v1::DeploymentRoute& wi
       .prices = {wire.prices().input(), wire.prices().output(), wire.prices().cached()},
       .shadows = {},
       .canary_rules = {},
+      .slo = {milliseconds(wire.slo().ttft_p50_ms()), milliseconds(wire.slo().total_p99_ms()),
+              wire.slo().error_rate() > 0},
       .program = program_from(wire)};
   for (const auto& alias : wire.aliases()) deployment.adapters.push_back(alias_from(alias));
   for (const auto& weight : wire.canary()) {

@@ -280,7 +280,7 @@ Awaitable<void> Session::dispatch(const RequestHead& head, const Found& found, s
     case Page::kMetrics:
       break;
   }
-  return show(services_.pages.metrics(), reply);
+  return show(services_.pages.metrics(head.accept), reply);
 }
 
 Awaitable<void> Session::generate(const Found& found, const RequestHead& head, std::string_view id,

@@ -11,7 +11,7 @@ void SessionGroup::start(std::shared_ptr<Connection> connection, Welcome welcome
   const Session* const key = session.get();
   sessions_.emplace(key, session);
   services_.metrics.connections.add(1);
-  services_.metrics.connections_total.add();
+  services_.metrics.connections_accepted.add();
   asio::co_spawn(io_.get_executor(), session->run(),
                  [this, key, connection = std::move(connection)](const std::exception_ptr& broken) {
                    if (broken) note(broken);

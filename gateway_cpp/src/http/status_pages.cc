@@ -6,14 +6,13 @@
 #include "base/config.h"
 #include "base/json_text.h"
 #include "control_plane/deployment_reports.h"
+#include "http/metrics_format.h"
 #include "http/usage_body.h"
 #include "openai/models.h"
 
 namespace penstock::http {
 
 namespace {
-
-constexpr std::string_view kPrometheus = "text/plain; version=0.0.4; charset=utf-8";
 
 // What a tenant may use: of an alias that versions share, all of them.
 std::optional<base::Error> refuses(const admission::Tenant& tenant,
@@ -317,7 +316,7 @@ std::vector<base::ProgramFacts> StatusPages::program_facts() const {
   return facts;
 }
 
-PageText StatusPages::metrics() const {
+PageText StatusPages::metrics(std::string_view accept) const {
   base::GatewayFacts facts;
   const auto routes = routes_.read();
   facts.snapshot_version = routes->version();
@@ -343,7 +342,8 @@ PageText StatusPages::metrics() const {
                              .cached_tokens = cost.cached_tokens,
                              .cost_nanousd = cost.cost_nanousd});
   }
-  return {200, kPrometheus, parts_.all_metrics.render(facts)};
+  const auto format = metrics_format(accept);
+  return {200, content_type(format), parts_.all_metrics.render(facts, format)};
 }
 
 PageText StatusPages::models(const admission::Tenant& tenant) const {

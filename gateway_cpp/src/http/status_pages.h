@@ -49,7 +49,8 @@ class StatusPages {
   // null, a stranger: of all together, and of none by name.
   PageText deep_health(const admission::Tenant* viewer) const;
   PageText version() const;
-  PageText metrics() const;
+  // In the format that `accept`, of whoever asks, likes best.
+  PageText metrics(std::string_view accept) const;
   // What the tenant may use.
   PageText models(const admission::Tenant& tenant) const;
   base::Result<PageText> model(const admission::Tenant& tenant, std::string_view id) const;

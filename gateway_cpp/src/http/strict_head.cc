@@ -40,7 +40,7 @@ struct Kept {
   Times times;
 };
 
-constexpr std::array<Kept, 15> kKept = {{
+constexpr std::array<Kept, 16> kKept = {{
     {"content-type", &RequestHead::content_type, Times::kOnce},
     {"content-encoding", &RequestHead::content_encoding, Times::kOnce},
     {"origin", &RequestHead::origin, Times::kOnce},
@@ -56,6 +56,7 @@ constexpr std::array<Kept, 15> kKept = {{
     {"x-penstock-category", &RequestHead::category, Times::kOnce},
     {"x-penstock-metadata", &RequestHead::metadata, Times::kOnce},
     {"x-penstock-degrade", &RequestHead::degrade, Times::kOnce},
+    {"accept", &RequestHead::accept, Times::kFirst},
 }};
 
 // Most fields of a request have a length that none of these has.

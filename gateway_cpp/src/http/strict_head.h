@@ -26,6 +26,7 @@ struct RequestHead {
   std::optional<uint64_t> content_length;
   std::string_view content_type;
   std::string_view content_encoding;
+  std::string_view accept;             // what it would be answered
   std::string_view origin;             // of a browser's page; empty: not a browser
   std::string_view asked_headers;      // access-control-request-headers
   std::string_view client_request_id;  // x-client-request-id, as OpenAI has it

@@ -34,6 +34,7 @@ struct Endpoint {
   bool streams = false;                      // takes "stream"
   std::array<std::string_view, 2> limits{};  // of the answer's tokens; the first that is set counts
   std::string_view choices{};                // how many answers are wanted
+  std::string_view operation{};              // `gen_ai.operation.name` of the conventions
   bool by_body = false;                      // it stands for others, and the body says for which
 };
 

@@ -82,6 +82,7 @@ base::MaybeError RequestFlow::resolve(Exchange& x) {
   std::optional<routing::Route> version;
   if (!named.canary_rules.empty()) version = candidate_version(x, *route);
   x.record().deployment = named.name;
+  x.record().slo = named.slo;
   x.record().adapter = route->adapter();
   if (auto no = tenant.refuses(named.name, route->adapter())) {
     return x.request.model.empty() ? tenant.unresolved(*no, {}) : *no;
@@ -104,6 +105,7 @@ base::MaybeError RequestFlow::resolve(Exchange& x) {
 
 void RequestFlow::take(Exchange& x, routing::Route route) {
   x.record().deployment = route.deployment->name;
+  x.record().slo = route.deployment->slo;
   x.record().adapter = route.adapter();
   x.at.route = std::move(route);
 }

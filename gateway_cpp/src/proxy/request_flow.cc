@@ -125,7 +125,9 @@ Awaitable<base::MaybeError> RequestFlow::open(Exchange& x) {
 // For the first time with this deployment.
 void RequestFlow::note_opening(Exchange& x, base::SteadyTime now) {
   const auto& metrics = x.settlement.opening();
-  metrics->queue_wait.observe(now - x.at.entered);
+  metrics->sent.add();
+  metrics->sent_wait_us.add(static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(now - x.at.entered).count()));
   metrics->note_estimate(x.at.estimated_wait, now - x.at.entered);
   x.record().estimated_wait = x.at.estimated_wait;
   x.at.account->open(*x.at.route.deployment, x.record().adapter, metrics);

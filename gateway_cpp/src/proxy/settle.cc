@@ -1,11 +1,26 @@
 #include "proxy/settle.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
+#include "admission/decision.h"
 #include "base/printable.h"
+#include "openai/endpoints.h"
 
 namespace penstock::proxy {
+namespace {
+
+// That its tenant, or an operator, set: it is no failure of the deployment.
+bool is_own_limit(std::string_view drop_reason) {
+  using admission::DropReason;
+  constexpr std::array kOwn = {DropReason::kRateLimited, DropReason::kQuota, DropReason::kBudget,
+                               DropReason::kScaledToZero, DropReason::kTokenBudget};
+  return std::ranges::any_of(kOwn, [&](DropReason own) { return name(own) == drop_reason; });
+}
+
+}  // namespace
 
 base::Outcome outcome_of(const base::Error& error) {
   if (error.kind == base::Kind::kClientGone) return base::Outcome::kCancelled;
@@ -29,7 +44,7 @@ Settlement::Settlement(const base::Clock& clock, base::Log& log, base::MetricsSh
       state_(state),
       received_(received),
       phase_start_(received) {
-  entered_[0] = true;
+  phases_.entered[0] = true;
 }
 
 Settlement::~Settlement() {
@@ -41,10 +56,10 @@ Settlement::~Settlement() {
 
 base::SteadyTime Settlement::enter(base::Phase phase) {
   const auto now = clock_.steady_now();
-  phases_[static_cast<size_t>(phase_)] += now - phase_start_;
+  phases_.spent[static_cast<size_t>(phase_)] += now - phase_start_;
   phase_start_ = now;
   phase_ = phase;
-  entered_[static_cast<size_t>(phase)] = true;
+  phases_.entered[static_cast<size_t>(phase)] = true;
   return now;
 }
 
@@ -117,11 +132,28 @@ void Settlement::count(std::chrono::nanoseconds duration) {
   if (opening_ != nullptr) numbers.in_flight.add(-1);
   numbers.settled(record.outcome, record.status);
   metrics_.tenant(record.tenant).settled[static_cast<size_t>(record.outcome)].add();
-  numbers.duration.observe(duration);
+  numbers.ended(end(duration), record.slo);
   if (record.attempts > elsewhere_) count_answer(numbers);
-  for (size_t i = 0; i < base::kPhases; ++i) {
-    if (entered_[i]) metrics_.phases[i].observe(phases_[i]);
+}
+
+// Its settling is not over yet, and is not told of.
+base::RequestEnd Settlement::end(std::chrono::nanoseconds duration) const {
+  base::RequestEnd end{.outcome = record.outcome,
+                       .duration = duration,
+                       .phases = phases_,
+                       .trace_id = record.trace_id,
+                       .at = clock_.wall_now(),
+                       .streamed = record.events > 0,
+                       .own_limit = is_own_limit(record.drop_reason)};
+  if (const auto* endpoint = openai::find_endpoint(record.path))
+    end.operation = endpoint->operation;
+  if (record.queue_wait.count() > 0) end.queue_wait = record.queue_wait;
+  if (record.attempts == elsewhere_) return end;
+  end.ttft = record.ttft;
+  if (record.generation.count() > 0 && record.completion_tokens > 1) {
+    end.token_time = record.generation / (record.completion_tokens - 1);
   }
+  return end;
 }
 
 void Settlement::count_attempts(base::DeploymentMetrics& numbers) {
@@ -138,18 +170,16 @@ void Settlement::count_answer(base::DeploymentMetrics& numbers) {
   count_attempts(numbers);
   const bool is_whole = record.outcome == base::Outcome::kSucceeded;
   if (is_whole && record.cached_tokens > 0) numbers.prefix_hits.add();
-  if (record.ttft) numbers.ttft.observe(*record.ttft);
   if (record.engine_ttft.count() > 0) numbers.engine_ttft.observe(record.engine_ttft);
   if (record.generation.count() == 0) return;
   numbers.generation.observe(record.generation);
   numbers.silence.observe(record.silence);
-  if (record.completion_tokens > 1) {
-    numbers.token_time.observe(record.generation / (record.completion_tokens - 1));
-  }
 }
 
 void Settlement::log_line(std::chrono::nanoseconds duration) {
-  const auto phase = [this](base::Phase which) { return phases_[static_cast<size_t>(which)]; };
+  const auto phase = [this](base::Phase which) {
+    return phases_.spent[static_cast<size_t>(which)];
+  };
   // Those that few lines have, each of four with the ones that go with it.
   constexpr size_t kMost = 11;
   std::vector<base::Field> more;

@@ -52,6 +52,7 @@ struct RequestRecord {
   uint32_t prompt_tokens = 0;
   uint32_t completion_tokens = 0;
   uint32_t cached_tokens = 0;
+  base::Slo slo = {};                           // of its deployment
   std::chrono::nanoseconds queue_wait{0};       // for places, before each attempt
   std::chrono::milliseconds estimated_wait{0};  // as admission estimated it
   std::chrono::nanoseconds engine_ttft{0};      // as the engine says; 0: it does not
@@ -102,6 +103,7 @@ class Settlement {
 
  private:
   void count(std::chrono::nanoseconds duration);
+  base::RequestEnd end(std::chrono::nanoseconds duration) const;
   void count_answer(base::DeploymentMetrics& numbers);
   void count_attempts(base::DeploymentMetrics& numbers);
   void count_left();
@@ -115,8 +117,7 @@ class Settlement {
   const base::SteadyTime received_;
   base::SteadyTime phase_start_;
   base::Phase phase_ = base::Phase::kParse;
-  std::array<std::chrono::nanoseconds, base::kPhases> phases_{};
-  std::array<bool, base::kPhases> entered_{};
+  base::PhaseTimes phases_;
   bool inside_ = false;                               // counted in the gateway
   std::shared_ptr<base::DeploymentMetrics> opening_;  // whose in-flight gauge counts this request
   struct Left {

@@ -11,6 +11,7 @@
 
 #include "base/availability.h"
 #include "base/clock.h"
+#include "base/slo.h"
 #include "routing/prices.h"
 
 namespace penstock::routing {
@@ -171,7 +172,8 @@ struct DeploymentRoute {
   Prices prices = {};  // where it is managed its replicas reckon, and this is an estimate
   std::vector<ShadowRule> shadows = {};       // of which it is the primary
   std::vector<CanaryRule> canary_rules = {};  // of which it, or an alias of it, is the target
-  std::optional<Program> program = {};        // nothing: its policy is another
+  base::Slo slo = {};
+  std::optional<Program> program = {};  // nothing: its policy is another
   bool operator==(const DeploymentRoute&) const = default;
 };
 

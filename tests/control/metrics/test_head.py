@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -24,14 +25,20 @@ from penstock.control.state.happened import happened
 from penstock.control.state.rollout.actions import Place, Stop
 from penstock.control.state.rollout.deployment import after_failure, changed, paused
 from penstock.control.state.rollout.revision import Cause
+from penstock.control.state.routing.slo import Objectives, Slo, SloCount
+from penstock.control.state.tenancy.spend import Budgets, Spending
+from penstock.control.state.tenancy.tenancy import Standing
+from penstock.control.state.tenancy.tenants import Tenant, TenantSpec
 from penstock.control.store.store import Author, Change, Key
 from penstock.control.store.timed import TimedStore
+from tests.architecture.metrics_reference import head_rows
 from tests.fakes.canary_values import CANARY_UID, arm, canary
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import MINI, NOON, deployment, in_service, node, replica, spec
 from tests.fakes.promtool import complaints, samples
 
+FAMILY = re.compile(r"# HELP (\w+) (.*)\n# TYPE \S+ (\w+)\n")
 COUNTS = (DeploymentCounts("mini", queued=3, in_flight=4), DeploymentCounts("gone", queued=9))
 
 
@@ -75,6 +82,60 @@ def test_the_page_tells_what_the_head_knows_and_promtool_finds_nothing_wrong() -
     }.items():
         assert found[name] == value, name
     assert complaints(page) == ""
+
+
+def test_the_head_tells_what_it_declares_and_nothing_else() -> None:
+    page = metrics_of(busy()).page().decode()
+    told = {family for family in FAMILY.findall(page) if not family[0].startswith("process_")}
+    assert told == {(row.name, row.help, row.type) for row in head_rows()}
+
+
+def test_objectives_are_told_of_deployments_that_have_any() -> None:
+    asked = Objectives(Slo(ttft_p50_ms=800, error_rate=0.02))
+    view = ClusterView().with_deployment(deployment(replace(spec(), objectives=asked)))
+    view = view.with_deployment(deployment(spec(name="other")))
+    counts = {("mini", "ttft_p50"): SloCount("ttft_p50", 40, 10)}
+    facts = HeadFacts(lambda: view, int, dict, int, slo_totals=lambda: counts)
+    page = HeadMetrics(facts).page()
+    found = {name: value for name, value in samples(page).items() if "_slo_" in name}
+    ttft = '{deployment="mini",objective="ttft_p50"}'
+    errors = '{deployment="mini",objective="error_rate"}'
+    assert found == {
+        f"penstock_head_slo_requests_total{ttft}": 40,
+        f"penstock_head_slo_requests_total{errors}": 0,
+        f"penstock_head_slo_bad_requests_total{ttft}": 10,
+        f"penstock_head_slo_bad_requests_total{errors}": 0,
+        f"penstock_head_slo_budget_ratio{ttft}": 0.5,
+        f"penstock_head_slo_budget_ratio{errors}": 0.02,
+    }
+    assert complaints(page) == ""
+
+
+def test_limits_of_the_day_that_are_used_up_are_told() -> None:
+    known = deployment(replace(spec(), budgets=Budgets(usd_per_day=1)))
+    view = ClusterView().with_deployment(known).with_deployment(deployment(spec(name="free")))
+    view = replace(view, spending=Spending(used_up=frozenset({"mini", "free"})))
+    tenants = {
+        name: Tenant(name, name, 1, TenantSpec(tokens_per_day=limit), NOON, NOON)
+        for name, limit in (("acme", 5), ("idle", 5), ("any", 0))
+    }
+    standing = Standing(used_up=frozenset({"acme"}))
+    view = replace(view, tenancy=replace(view.tenancy, tenants=tenants, standing=standing))
+    found = samples(metrics_of(view).page())
+    used_up = {name: value for name, value in found.items() if "_used_up" in name}
+    assert used_up == {
+        'penstock_head_deployment_budget_used_up{deployment="mini"}': 1,
+        'penstock_head_tenant_used_up{limit="tokens",tenant="acme"}': 1,
+        'penstock_head_tenant_used_up{limit="tokens",tenant="idle"}': 0,
+    }
+
+
+def test_replicas_that_hold_an_adapter_are_counted() -> None:
+    holds = replica("a")
+    holds = replace(holds, status=replace(holds.status, adapters=("pirate@1",)))
+    found = samples(metrics_of(busy().with_replica(holds)).page())
+    name = 'penstock_head_adapter_replicas{adapter="pirate@1",deployment="mini"}'
+    assert found[name] == 1
 
 
 def test_series_of_a_deleted_deployment_are_gone() -> None:

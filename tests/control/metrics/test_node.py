@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 
 import pytest
@@ -12,8 +13,10 @@ from penstock.control.metrics import node as node_metrics
 from penstock.control.metrics.node import Machine, NodeMetrics
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import nodes_pb2
+from tests.architecture.metrics_reference import node_rows
 from tests.fakes.promtool import complaints, samples
 
+FAMILY = re.compile(r"# HELP (\w+) (.*)\n# TYPE \S+ (\w+)\n")
 READY, BACKOFF = nodes_pb2.REPLICA_PHASE_READY, nodes_pb2.REPLICA_PHASE_BACKOFF
 POOL = nodes_pb2.WarmPool(target=2, waiting=1, claims=5, cold_starts=3)
 STAGES = [nodes_pb2.StartStage(name="claim", ms=40), nodes_pb2.StartStage(name="load", ms=700)]
@@ -102,6 +105,12 @@ async def test_the_page_tells_of_machine_and_replicas_and_promtool_finds_nothing
         assert found[name] == value, name
     assert source.asked == ["a", "b"]  # one that has ended has nothing to say
     assert complaints(page.replace(b"vllm:", b"vllm_")) == ""
+
+
+async def test_an_agent_tells_what_it_declares_and_nothing_else() -> None:
+    page = (await page_of(Table(status("a")), Scripted(a=""))).decode()
+    told = set(FAMILY.findall(page))
+    assert told == {(row.name, row.help, row.type) for row in node_rows()}
 
 
 async def test_what_is_wrong_with_one_replica_costs_that_one_alone() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.replica.microserving.values import MicroServingFigures
+from penstock.replica.reporting import metric_table
 from penstock.replica.reporting.exposition import Memory, memory, text
 from penstock.v1 import inference_pb2
 
@@ -31,6 +33,12 @@ def test_every_figure_has_its_help_and_its_type_before_it() -> None:
         else:
             assert lines[at + 2 - 1].startswith(name)
             assert line.endswith(" counter") == name.endswith("_total")
+
+
+def test_a_replica_tells_what_it_declares_and_nothing_else() -> None:
+    told = text(_LOAD, Memory(1, 2), "", MicroServingFigures()).splitlines()
+    declared = [f"# HELP {each.name} {each.help}" for each in metric_table.EVERY]
+    assert [line for line in told if line.startswith("# HELP")] == declared
 
 
 def test_figures_are_told_whole() -> None:

@@ -14,17 +14,21 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from penstock.control.managers.routing.traffic import Totals
+from penstock.control.metrics import head_table as table
 from penstock.control.metrics.canaries import canaries
-from penstock.control.metrics.families import by_deployment, by_kind, gauge, labelled
+from penstock.control.metrics.declared import DeclaredMetric
+from penstock.control.metrics.usage import UsageMetrics
 from penstock.control.state.cluster import ClusterView, GatewayState
 from penstock.control.state.events import Event, Reason
 from penstock.control.state.fleet.replica import NodeState, ReplicaState
 from penstock.control.state.problems import Problem, ProblemKind
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.routing.program_reports import asks_program, programs_at
+from penstock.control.state.routing.slo import SloCount
+from penstock.control.state.tenancy.usage import UsageRow
 
 # Seconds: a plan of a small cluster takes less than the first, one that waits for a disk more.
 RECONCILE_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
@@ -45,6 +49,9 @@ class HeadFacts:
     totals: Callable[[], Mapping[str, Totals]]
     refused_peers: Callable[[], int]
     problems: Callable[[], Sequence[Problem]] = tuple
+    slo_totals: Callable[[], Mapping[tuple[str, str], SloCount]] = dict
+    usage_today: Callable[[], Iterable[UsageRow]] = tuple
+    certificate_ends: Callable[[], Mapping[str, float]] = dict  # seconds since 1970
 
 
 class HeadMetrics:
@@ -54,35 +61,13 @@ class HeadMetrics:
         # When a counter began is worth no series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
-        self._actions = Counter(
-            "penstock_head_reconcile_actions_total",
-            "Actions that the head decided on or asked agents for.",
-            ["action"],
-            registry=self._registry,
-        )
-        self._reconciling = Histogram(
-            "penstock_head_reconcile_seconds",
-            "From looking at the cluster to having asked for what it lacks.",
-            buckets=RECONCILE_BUCKETS,
-            registry=self._registry,
-        )
-        self._writing = Histogram(
-            "penstock_head_store_write_seconds",
-            "Transactions of the store, failed ones included.",
-            buckets=WRITE_BUCKETS,
-            registry=self._registry,
-        )
-        self._failed_writes = Counter(
-            "penstock_head_store_write_failures_total",
-            "Transactions of the store that failed.",
-            registry=self._registry,
-        )
-        self._rollouts, self._wrong_wakes = _rollouts(self._registry), _wakes(self._registry)
-        self._lost_events = Counter(
-            "penstock_head_events_lost_total",
-            "Events that could not be stored.",
-            registry=self._registry,
-        )
+        self._actions = self._counter(table.ACTIONS)
+        self._reconciling = self._histogram(table.RECONCILING, RECONCILE_BUCKETS)
+        self._writing = self._histogram(table.WRITING, WRITE_BUCKETS)
+        self._failed_writes = self._counter(table.FAILED_WRITES)
+        self._rollouts = self._counter(table.ROLLOUTS, ROLLOUTS.values())
+        self._wrong_wakes = self._counter(table.WRONG_WAKES, ("wrong", "slow"))
+        self._lost_events = self._counter(table.LOST_EVENTS)
         ProcessCollector(registry=self._registry)
         self._registry.register(_Cluster(facts))
 
@@ -114,67 +99,51 @@ class HeadMetrics:
         """All of it as Prometheus text."""
         return generate_latest(self._registry)
 
+    def _counter(self, metric: DeclaredMetric, kinds: Iterable[str] = ()) -> Counter:
+        """It tells of these kinds from the start."""
+        found = Counter(metric.name, metric.help, metric.labels, registry=self._registry)
+        for kind in kinds:
+            found.labels(kind)
+        return found
+
+    def _histogram(self, metric: DeclaredMetric, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(metric.name, metric.help, buckets=buckets, registry=self._registry)
+
 
 class _Cluster:
     """What follows from the view: whatever left it, leaves the page."""
 
     def __init__(self, facts: HeadFacts) -> None:
         self._facts = facts
+        self._usage = UsageMetrics(facts.usage_today)
 
     def collect(self) -> Iterator[Metric]:
         """Every family, from one view."""
-        view, totals = self._facts.view(), self._facts.totals()
-        yield gauge(
-            "penstock_head_snapshot_version",
-            "Of the routes that gateways are told.",
-            self._facts.snapshot_version(),
-        )
-        yield gauge(
-            "penstock_head_holds_still",
-            "1: another head is in command, see the status.",
-            bool(view.held),
-        )
-        yield gauge(
-            "penstock_head_refused_peers",
-            "Node agents and gateways that ask to be let in, and are not: see the status.",
-            self._facts.refused_peers(),
-        )
-        yield by_kind(
-            "penstock_head_problems",
-            "What `penstock status` tells of first, by kind.",
-            "kind",
-            ProblemKind,
-            (problem.kind for problem in self._facts.problems()),
-        )
+        view, facts = self._facts.view(), self._facts
+        yield table.SNAPSHOT_VERSION.one(facts.snapshot_version())
+        yield table.HOLDS_STILL.one(bool(view.held))
+        yield table.REFUSED_PEERS.one(facts.refused_peers())
+        kinds = (problem.kind for problem in facts.problems())
+        yield table.PROBLEMS.by_kind(ProblemKind, kinds)
+        yield table.CERTIFICATE_ENDS.by(facts.certificate_ends())
         yield from _counted(view)
         yield from _deployments(view)
-        yield from _traffic(view, totals)
+        yield from _traffic(view, facts.totals())
+        yield from _objectives(view, facts.slo_totals())
         yield from canaries(view)
-        yield by_deployment(
-            GaugeMetricFamily,
-            "penstock_head_deployment_program_not_asked",
-            "Gateways that do not ask the deployment's router program now: see the status.",
-            {
-                name: sum(bool(at.counts.unavailable) for at in programs_at(view, it))
-                for name, it in view.deployments.items()
-                if asks_program(it)
-            },
-        )
+        yield from self._usage.collect(view)
+        yield _tenants_used_up(view, self._usage)
+        yield _adapter_replicas(view, self._usage)
 
 
 def _counted(view: ClusterView) -> Iterator[Metric]:
-    yield gauge("penstock_head_deployments", "Deployments.", len(view.deployments))
+    yield table.DEPLOYMENTS.one(len(view.deployments))
+    yield table.ADAPTERS.one(len(view.adapters.versions))
     found = (each.state for each in view.replicas.values())
-    yield by_kind("penstock_head_replicas", "Replicas by phase.", "phase", ReplicaState, found)
-    nodes = (each.state for each in view.nodes.values())
-    yield by_kind("penstock_head_nodes", "Node agents by state.", "state", NodeState, nodes)
-    gateways = (each.state for each in view.gateways.values())
-    yield by_kind("penstock_head_gateways", "Gateways by state.", "state", GatewayState, gateways)
-    yield gauge(
-        "penstock_head_gateways_alive",
-        "Gateways that reported in these seconds.",
-        sum(gateway.reporting for gateway in view.gateways.values()),
-    )
+    yield table.REPLICAS.by_kind(ReplicaState, found)
+    yield table.NODES.by_kind(NodeState, (each.state for each in view.nodes.values()))
+    yield table.GATEWAYS.by_kind(GatewayState, (each.state for each in view.gateways.values()))
+    yield table.GATEWAYS_ALIVE.one(sum(each.reporting for each in view.gateways.values()))
 
 
 def _deployments(view: ClusterView) -> Iterator[Metric]:
@@ -184,24 +153,18 @@ def _deployments(view: ClusterView) -> Iterator[Metric]:
         if r.state is ReplicaState.READY
     )
     deployments = view.deployments.items()
-    yield by_deployment(
-        GaugeMetricFamily,
-        "penstock_head_deployment_replicas_wanted",
-        "Replicas asked for.",
-        {name: each.spec.replicas for name, each in deployments},
+    yield table.REPLICAS_WANTED.by({name: each.spec.replicas for name, each in deployments})
+    yield table.REPLICAS_READY.by({name: ready[name, each.uid] for name, each in deployments})
+    yield table.ROLLOUT.each(((name, _rollout_state(each)), 1) for name, each in deployments)
+    yield table.PROGRAM_NOT_ASKED.by(
+        {
+            name: sum(bool(at.counts.unavailable) for at in programs_at(view, it))
+            for name, it in deployments
+            if asks_program(it)
+        }
     )
-    yield by_deployment(
-        GaugeMetricFamily,
-        "penstock_head_deployment_replicas_ready",
-        "Replicas that are ready.",
-        {name: ready[name, each.uid] for name, each in deployments},
-    )
-    yield labelled(
-        GaugeMetricFamily,
-        "penstock_head_deployment_rollout",
-        "1: the present revision is in this state.",
-        ("deployment", "state"),
-        (((name, _rollout_state(each)), 1) for name, each in deployments),
+    yield table.BUDGET_USED_UP.by(
+        {name: name in view.spending.used_up for name, it in deployments if it.spec.budgets}
     )
 
 
@@ -219,47 +182,45 @@ def _traffic(view: ClusterView, totals: Mapping[str, Totals]) -> Iterator[Metric
             queued[each.deployment] += each.queued
             in_flight[each.deployment] += each.in_flight
     known = {name: totals[name] for name in view.deployments if name in totals}
-    yield by_deployment(
-        GaugeMetricFamily,
-        "penstock_head_deployment_queued",
-        "Requests that wait, at all gateways.",
-        {name: queued[name] for name in view.deployments},
+    yield table.QUEUED.by({name: queued[name] for name in view.deployments})
+    yield table.IN_FLIGHT.by({name: in_flight[name] for name in view.deployments})
+    yield table.REQUESTS.by({name: each.requests for name, each in known.items()})
+    yield table.REJECTED.by({name: each.rejected for name, each in known.items()})
+
+
+def _objectives(view: ClusterView, totals: Mapping[tuple[str, str], SloCount]) -> Iterator[Metric]:
+    """Of each that is asked for, those that judged nothing yet included."""
+    budgets = {
+        (str(name), str(objective)): share
+        for name, each in view.deployments.items()
+        for objective, share in each.spec.objectives.slo.budgets().items()
+    }
+    counts = {key: totals.get(key, SloCount(key[1])) for key in budgets}
+    yield table.SLO_REQUESTS.each((key, it.requests) for key, it in counts.items())
+    yield table.SLO_BAD_REQUESTS.each((key, it.bad) for key, it in counts.items())
+    yield table.SLO_BUDGET.each(budgets.items())
+
+
+def _tenants_used_up(view: ClusterView, labels: UsageMetrics) -> Metric:
+    """Of those that share a label, whether any is."""
+    standing = view.tenancy.standing
+    found: dict[tuple[str, ...], bool] = {}
+    for name, tenant in view.tenancy.tenants.items():
+        for limit, asked, used_up in (
+            ("tokens", tenant.spec.tokens_per_day, standing.used_up),
+            ("usd", tenant.spec.usd_per_day, standing.out_of_money),
+        ):
+            if asked:
+                key = (labels.tenant(name), limit)
+                found[key] = found.get(key, False) or name in used_up
+    return table.TENANT_USED_UP.each(found.items())
+
+
+def _adapter_replicas(view: ClusterView, labels: UsageMetrics) -> Metric:
+    counts = Counts(
+        (replica.deployment, labels.adapter(adapter))
+        for replica in view.replicas.values()
+        if replica.state is ReplicaState.READY
+        for adapter in replica.status.adapters
     )
-    yield by_deployment(
-        GaugeMetricFamily,
-        "penstock_head_deployment_in_flight",
-        "Requests at replicas, of all gateways.",
-        {name: in_flight[name] for name in view.deployments},
-    )
-    yield by_deployment(
-        CounterMetricFamily,
-        "penstock_head_deployment_requests_total",
-        "Requests that gateways reported.",
-        {name: each.requests for name, each in known.items()},
-    )
-    yield by_deployment(
-        CounterMetricFamily,
-        "penstock_head_deployment_rejected_total",
-        "Of these, refused by admission.",
-        {name: each.rejected for name, each in known.items()},
-    )
-
-
-def _by(
-    registry: CollectorRegistry, label: str, kinds: Iterable[str], name: str, said: str
-) -> Counter:
-    """A counter that tells of each kind from the start."""
-    found = Counter(name, said, [label], registry=registry)
-    for kind in kinds:
-        found.labels(kind)
-    return found
-
-
-def _rollouts(registry: CollectorRegistry) -> Counter:
-    text = "Revisions by what came of them; one that failed may be rolled back, too."
-    return _by(registry, "result", ROLLOUTS.values(), "penstock_head_rollouts_total", text)
-
-
-def _wakes(registry: CollectorRegistry) -> Counter:
-    text = "Replicas that a sleep changed: they did not answer as before, or not wake in time."
-    return _by(registry, "cause", ("wrong", "slow"), "penstock_head_wrong_wakes_total", text)
+    return table.ADAPTER_REPLICAS.each(counts.items())

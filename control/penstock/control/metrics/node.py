@@ -15,10 +15,10 @@ from datetime import timedelta
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from penstock.control.errors import Unavailable
-from penstock.control.metrics.families import by_kind, by_label, gauge, labelled
+from penstock.control.metrics import node_table as table
 from penstock.control.metrics.relabel import Family, merged, parsed, rendered
 from penstock.control.state.fleet.replica import ReplicaAddress
 from penstock.v1 import nodes_pb2
@@ -35,7 +35,6 @@ _PHASES = {
     if number
 }
 _STARTS = {nodes_pb2.START_KIND_COLD: "cold", nodes_pb2.START_KIND_WARM: "warm"}
-_OWNER = ("replica", "deployment")
 
 
 class Replicas(Protocol):
@@ -146,7 +145,9 @@ class _Own(CollectorRegistry):
 def _read(owner: tuple[str, str], text: str | None) -> Mapping[str, Family] | None:
     """A replica's text with its labels; None where there is none, or none that can be read."""
     try:
-        return None if text is None else parsed(text, dict(zip(_OWNER, owner, strict=True)))
+        return (
+            None if text is None else parsed(text, dict(zip(table.OF_REPLICA, owner, strict=True)))
+        )
     except ValueError as error:
         log.debug("metrics of replica %s cannot be read: %s", owner[0], error)
         return None
@@ -154,54 +155,21 @@ def _read(owner: tuple[str, str], text: str | None) -> Mapping[str, Family] | No
 
 def _replicas(statuses: Sequence[nodes_pb2.ReplicaStatus]) -> Iterator[Metric]:
     found = (_PHASES.get(status.phase, "") for status in statuses)
-    yield by_kind("penstock_node_replicas", "Replicas by phase.", "phase", _PHASES.values(), found)
-    yield labelled(
-        CounterMetricFamily,
-        "penstock_node_replica_restarts_total",
-        "Times that a replica was started again after it ended by itself.",
-        _OWNER,
-        (((s.replica_id, s.deployment), s.restarts) for s in statuses),
-    )
+    yield table.REPLICAS.by_kind(_PHASES.values(), found)
+    yield table.RESTARTS.each(((s.replica_id, s.deployment), s.restarts) for s in statuses)
     woken = [s for s in statuses if s.wakes]
-    yield labelled(
-        CounterMetricFamily,
-        "penstock_node_replica_wakes_total",
-        "Times that a replica's process was woken.",
-        _OWNER,
-        (((s.replica_id, s.deployment), s.wakes) for s in woken),
-    )
-    yield labelled(
-        GaugeMetricFamily,
-        "penstock_node_replica_wake_seconds",
-        "Time that the last of them took.",
-        _OWNER,
-        (((s.replica_id, s.deployment), s.wake_ms / 1000) for s in woken),
-    )
-
-    yield labelled(
-        GaugeMetricFamily,
-        "penstock_node_replica_start_stage_seconds",
-        "What each part of the running process's start took.",
-        (*_OWNER, "kind", "stage"),
-        (
-            ((s.replica_id, s.deployment, _STARTS.get(s.start.kind, ""), each.name), each.ms / 1000)
-            for s in statuses
-            for each in s.start.stages
-        ),
+    yield table.WAKES.each(((s.replica_id, s.deployment), s.wakes) for s in woken)
+    yield table.WAKE_SECONDS.each(((s.replica_id, s.deployment), s.wake_ms / 1000) for s in woken)
+    yield table.START_STAGES.each(
+        ((s.replica_id, s.deployment, _STARTS.get(s.start.kind, ""), each.name), each.ms / 1000)
+        for s in statuses
+        for each in s.start.stages
     )
 
 
 def _pool(pool: nodes_pb2.WarmPool) -> Iterator[Metric]:
-    members = {"wanted": pool.target, "waiting": pool.waiting}
-    name = "penstock_node_warm_pool_members"
-    yield by_label(name, "Processes that wait to be a replica.", "state", members)
-    yield labelled(
-        CounterMetricFamily,
-        "penstock_node_replica_starts_total",
-        "Processes of replicas that the warm pool is for, by how they were started.",
-        ("kind",),
-        ((("warm",), pool.claims), (("cold",), pool.cold_starts)),
-    )
+    yield table.POOL_MEMBERS.by({"wanted": pool.target, "waiting": pool.waiting})
+    yield table.STARTS.by({"warm": pool.claims, "cold": pool.cold_starts})
 
 
 def _memory(
@@ -209,58 +177,23 @@ def _memory(
 ) -> Iterator[Metric]:
     owners = {s.replica_id: (s.replica_id, s.deployment) for s in statuses}
     taken = [(owners[m.replica_id], m) for m in found.replicas if m.replica_id in owners]
-    yield labelled(
-        GaugeMetricFamily,
-        "penstock_node_replica_memory_bytes",
-        "Memory of a replica's processes; pages that several share count by their part.",
-        _OWNER,
-        ((owner, memory.memory_bytes) for owner, memory in taken),
-    )
-    yield labelled(
-        GaugeMetricFamily,
-        "penstock_node_replica_gpu_memory_bytes",
-        "Memory of accelerators that a replica's processes hold.",
-        _OWNER,
-        ((owner, memory.device_memory_bytes) for owner, memory in taken if found.devices),
+    yield table.MEMORY.each((owner, memory.memory_bytes) for owner, memory in taken)
+    yield table.GPU_MEMORY.each(
+        (owner, memory.device_memory_bytes) for owner, memory in taken if found.devices
     )
 
 
 def _asked(read: Sequence[_Read]) -> Iterator[Metric]:
-    yield labelled(
-        GaugeMetricFamily,
-        "penstock_node_replica_metrics_up",
-        "1: the replica told its metrics in time.",
-        _OWNER,
-        ((owner, found is not None) for owner, found in read),
-    )
+    yield table.METRICS_UP.each((owner, found is not None) for owner, found in read)
 
 
 def _machine(found: nodes_pb2.NodeResources, idle_cpu_seconds: float) -> Iterator[Metric]:
-    yield gauge("penstock_node_cpus", "Cores of the machine.", found.cpus)
-    yield CounterMetricFamily(
-        "penstock_node_cpu_idle_seconds_total",
-        "Time that cores had nothing to do, all together.",
-        value=idle_cpu_seconds,
-    )
-    yield gauge("penstock_node_memory_bytes", "Memory of the machine.", found.memory_bytes)
-    yield gauge(
-        "penstock_node_memory_available_bytes",
-        "Memory that new processes can have.",
-        found.memory_available_bytes,
-    )
-    labels = ("gpu", "uuid", "name")
+    yield table.CPUS.one(found.cpus)
+    yield table.CPU_IDLE.one(idle_cpu_seconds)
+    yield table.MACHINE_MEMORY.one(found.memory_bytes)
+    yield table.MACHINE_MEMORY_AVAILABLE.one(found.memory_available_bytes)
     devices = [((str(d.index), d.uuid, d.name), d) for d in found.devices]
-    yield labelled(
-        GaugeMetricFamily,
-        "penstock_node_gpu_memory_bytes",
-        "Memory of an accelerator.",
-        labels,
-        ((words, device.memory_bytes) for words, device in devices),
-    )
-    yield labelled(
-        GaugeMetricFamily,
-        "penstock_node_gpu_memory_used_bytes",
-        "Of that, used by whichever process.",
-        labels,
-        ((words, device.memory_used_bytes) for words, device in devices),
+    yield table.DEVICE_MEMORY.each((words, device.memory_bytes) for words, device in devices)
+    yield table.DEVICE_MEMORY_USED.each(
+        (words, device.memory_used_bytes) for words, device in devices
     )

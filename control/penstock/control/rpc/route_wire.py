@@ -20,10 +20,11 @@ from penstock.control.state.fleet.replica import ReplicaState
 from penstock.control.state.rollout.availability import Availability
 from penstock.control.state.routing.limits import SessionAffinity
 from penstock.control.state.routing.program_counts import ProgramCounts, ProgramFailure
+from penstock.control.state.routing.slo import SloCount
 from penstock.control.state.routing.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
 from penstock.control.state.routing.suspects import EngineDeath, EngineEnd, Suspect
 from penstock.control.state.tenancy.spend import NANO
-from penstock.v1 import canary_pb2, inference_pb2, routes_pb2
+from penstock.v1 import canary_pb2, inference_pb2, routes_pb2, slo_pb2
 
 _Route = TypeVar("_Route")
 _Message = TypeVar("_Message")
@@ -51,7 +52,10 @@ _END_OF = {wire: end for end, wire in _ENDS.items()}
 
 def gateway_report(message: routes_pb2.GatewayReport, machine: str = "") -> GatewayReport:
     """What a gateway counted; `machine`: the host that the report came from, empty: not known."""
-    counts = tuple(value_of(DeploymentCounts, each) for each in message.deployments)
+    counts = tuple(
+        value_of(DeploymentCounts, each, slo=tuple(value_of(SloCount, one) for one in each.slo))
+        for each in message.deployments
+    )
     return value_of(
         GatewayReport,
         message,
@@ -166,6 +170,7 @@ def _deployment_route(route: DeploymentRoute) -> routes_pb2.DeploymentRoute:
             cached=route.prices.cached,
         ),
         program=message_of(routes_pb2.Program, route.program) if route.program else None,
+        slo=message_of(slo_pb2.Slo, route.slo),
     )
 
 

@@ -19,6 +19,7 @@ from penstock.control.state.recording.recordings import Recordings
 from penstock.control.state.rollout.deployment import Departed, Deployment, DeploymentName
 from penstock.control.state.rollout.kept_evidence import KeptEvidence
 from penstock.control.state.routing.program_counts import ProgramCounts
+from penstock.control.state.routing.slo import SloCount
 from penstock.control.state.routing.suspects import Suspects
 from penstock.control.state.shadow.shadows import Shadows
 from penstock.control.state.tenancy.spend import Spending
@@ -62,6 +63,7 @@ class DeploymentCounts:
     estimated_wait_ms: int = 0
     resumed: int = 0
     not_resumed: int = 0
+    slo: tuple[SloCount, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

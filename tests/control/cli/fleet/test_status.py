@@ -111,6 +111,32 @@ def test_the_load_of_a_deployment_and_doubts_of_its_replicas_are_told() -> None:
     assert "mini-2: gw-1 sends it nothing for 4.0 s: slow" in text
 
 
+def test_burn_rates_of_objectives_are_told_and_which_is_not_kept() -> None:
+    def burn(objective: str, window: int, requests: int, rate: float) -> dict[str, Any]:
+        return {
+            "objective": objective,
+            "target": "so",
+            "window_seconds": window,
+            "requests": requests,
+            "bad": 1,
+            "burn_rate": rate,
+        }
+
+    slo = [
+        burn("ttft_p50", 300, 10, 1.5),
+        burn("ttft_p50", 3600, 90, 0.25),
+        burn("ttft_p50", 21600, 90, 0.25),
+        burn("error_rate", 300, 0, 0.0),
+        burn("error_rate", 3600, 50, 0.1),
+    ]
+    text = shown(Everything([deployment(slo=slo)], [], [], []))
+    rows = [line.split() for line in text.splitlines() if " so" in line]
+    assert ["mini", "burning", "ttft_p50", "1.50", "0.25", "0.25", "so"] in rows
+    assert ["mini", "no", "requests", "error_rate", "0.10", "so"] in rows
+    assert "mini: ttft_p50 is not kept: 1.50 times what may be bad" in text
+    assert "Objectives" not in shown(Everything([deployment()], [], [], []))
+
+
 def test_without_a_ready_replica_no_wait_is_promised() -> None:
     load = {"queued": 12, "estimated_wait_ms": 0, "shed_share": 0.125}
     text = shown(Everything([deployment(load=load, ready=0)], [], [], []), width=80)

@@ -26,11 +26,12 @@ from penstock.control.state.routing.degrading import MOST_RUNGS, Degrading, by_r
 from penstock.control.state.routing.limits import CanaryWeight, Limits, Sharing
 from penstock.control.state.routing.program import MOST_BYTES
 from penstock.control.state.routing.program_setting import Roles
+from penstock.control.state.routing.slo import Objectives, Slo
 from penstock.control.state.tenancy.prices import Prices
 from penstock.control.state.tenancy.spend import Budgets
 
 SPECS = Codec(DeploymentSpec)
-GROUPS = frozenset({"update", "roles"})
+GROUPS = frozenset({"update", "roles", "slo"})
 """Objects whose fields are settings of their own."""
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
@@ -47,7 +48,7 @@ Arg = Annotated[
     StrictBool | StrictInt | Finite | Text | None,
     WrapValidator(_one_error),
 ]
-SETTINGS = (Limits, Sharing, Degrading, Budgets, Prices, RolloutSettings)
+SETTINGS = (Limits, Sharing, Degrading, Budgets, Prices, Objectives, RolloutSettings)
 Rungs = Annotated[list[Text], Field(max_length=MOST_RUNGS)]
 
 
@@ -80,6 +81,11 @@ class RolesModel(Derived):
     """How many replicas prefill, and how many generate; both 0: they have no roles."""
 
 
+@derived(Slo)
+class SloModel(Derived):
+    """What its requests are to be; 0: nothing is asked."""
+
+
 @derived(
     *SETTINGS,
     canary=list[CanaryModel],
@@ -87,6 +93,10 @@ class RolesModel(Derived):
     roles=(
         Annotated[RolesModel, Field(description="of its replicas, for router programs")],
         RolesModel(),
+    ),
+    slo=(
+        Annotated[SloModel, Field(description="objectives, of which burn rates are told")],
+        SloModel(),
     ),
     update=(
         Annotated[UpdateModel, Field(description="how one revision takes another's place")],

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from penstock.control.admin.derived import Shown
 from penstock.control.managers.routing.traffic import DeploymentTraffic
+from penstock.control.state.routing.slo import Burn
 
 
 class LoadModel(Shown):
@@ -43,6 +44,25 @@ class LoadModel(Shown):
             rejected_last_minute=traffic.last_minute.rejected,
             shed_share=round(traffic.shed_share, 4),
         )
+
+
+class BurnModel(Shown):
+    """How fast one objective's budget of bad requests is used up."""
+
+    objective: str = Field(description="ttft_p50, total_p99 or error_rate")
+    target: str = Field(description="what is asked, for people")
+    window_seconds: int = Field(description="300, 3600 or 21600, as far as this head listens")
+    requests: int = Field(description="that the objective judged in the window")
+    bad: int = Field(description="of these")
+    burn_rate: float = Field(
+        description="share of bad ones over the share that may be: 1 is just within"
+    )
+
+    @classmethod
+    def of(cls, burn: Burn) -> BurnModel:
+        """As the API shows it."""
+        seconds = int(burn.window.total_seconds())
+        return cls.drawn(burn, window_seconds=seconds, burn_rate=round(burn.rate, 3))
 
 
 class DoubtModel(Shown):

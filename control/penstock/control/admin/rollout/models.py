@@ -12,7 +12,7 @@ from penstock.control.admin.derived import Shown, derived
 from penstock.control.admin.fields import Text, one_of
 from penstock.control.admin.fit_models import MemoryFitModel, unasked
 from penstock.control.admin.rollout.deployment_settings import SPECS, SettingsModel
-from penstock.control.admin.rollout.load_models import DoubtModel, LoadModel
+from penstock.control.admin.rollout.load_models import BurnModel, DoubtModel, LoadModel
 from penstock.control.admin.rollout.program_models import ProgramStatusModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
 from penstock.control.managers.routing.traffic import DeploymentTraffic
@@ -127,6 +127,9 @@ class StatusModel(Shown):
     rollout: RolloutModel | None = Field(None, description="null: of an older head")
     load: LoadModel = Field(default_factory=lambda: LoadModel())
     budget: BudgetModel = Field(default_factory=lambda: BudgetModel())
+    slo: list[BurnModel] = Field(
+        default_factory=list, description="of each objective, over each window"
+    )
     program: ProgramStatusModel | None = Field(
         None, description="null: none says where its requests go"
     )
@@ -172,6 +175,7 @@ class DeploymentModel(Shown):
             status=StatusModel.drawn(
                 status_of(view, deployment),
                 load=LoadModel.of(traffic),
+                slo=[BurnModel.of(each) for each in traffic.burns],
                 budget=BudgetModel.of(view, deployment, spent_today),
             ),
             aliases=[alias.name for alias in view.adapters.aliases_of(deployment.spec.name)],

@@ -24,6 +24,7 @@ from penstock.control.cli.asking import asks_head
 from penstock.control.cli.canary_tables import canary_parts
 from penstock.control.cli.failures import more, why
 from penstock.control.cli.money import dollars
+from penstock.control.cli.objective_tables import objective_parts
 from penstock.control.cli.program_tables import program_parts, replica_note
 from penstock.control.cli.tables import Note, Part, listing, memory_of, notes, show
 from penstock.control.outside.admin_client import AdminClient
@@ -105,6 +106,7 @@ def to_parts(everything: Everything) -> list[Part]:
         listing("Load", LOAD_COLUMNS, map(_load, deployments)),
         *notes((it.name, _resumed(it)) for it in deployments),
         *canary_parts(everything.canaries),
+        *objective_parts(deployments),
         *_spends(deployments),
         *program_parts(deployments),
         listing("Replicas", REPLICA_COLUMNS, (_replica(it, unobserved) for it in replicas)),

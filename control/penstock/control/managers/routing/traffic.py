@@ -8,12 +8,15 @@ stands beside the view. One thread writes; `totals` may be read from any.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from operator import add, attrgetter, sub
 
+from penstock.control.managers.routing.slo_book import SloBook
 from penstock.control.state.cluster import ClusterView, DeploymentCounts
+from penstock.control.state.rollout.deployment import DeploymentName
+from penstock.control.state.routing.slo import Burn, Slo
 
 MINUTE = timedelta(minutes=1)
 # A minute's counts are kept in slices of this.
@@ -49,6 +52,7 @@ class DeploymentTraffic:
     last_minute: Totals = Totals()
     resumed: int = 0  # since its gateways, or this head, started
     not_resumed: int = 0
+    burns: tuple[Burn, ...] = ()  # of its objectives
 
     @property
     def shed_share(self) -> float:
@@ -79,11 +83,13 @@ class Traffic:
         self._latest: dict[str, tuple[str, dict[str, DeploymentCounts]]] = {}
         self._totals: dict[str, _Row] = {}
         self._slices: dict[str, deque[_Slice]] = {}
+        self.slo = SloBook()
 
     def observe(
-        self, gateway_id: str, instance: str, counts: Iterable[DeploymentCounts], now: datetime
+        self, gateway_id: str, instance: str, counts: Sequence[DeploymentCounts], now: datetime
     ) -> None:
         """A gateway's report; another instance of it counts from 0 again."""
+        self.slo.observe(gateway_id, instance, counts, now)
         known = self._latest.get(gateway_id)
         before = known[1] if known and known[0] == instance else {}
         latest = {each.deployment: each for each in counts}
@@ -99,6 +105,7 @@ class Traffic:
 
     def keep(self, gateways: Collection[str], deployments: Collection[str]) -> None:
         """Forgets gateways and deployments that are no more."""
+        self.slo.keep(gateways, deployments)
         for gone in self._latest.keys() - set(gateways):
             del self._latest[gone]
         for name in self._totals.keys() - set(deployments):
@@ -114,6 +121,8 @@ class Traffic:
         reporting = (g.id for g in view.gateways.values() if g.reporting and g.id in self._latest)
         told = (self._latest[gateway_id][1].get(name) for gateway_id in reporting)
         counts = [each for each in told if each is not None]
+        deployment = view.deployments.get(DeploymentName(name))
+        slo = deployment.spec.objectives.slo if deployment else Slo()
         last_minute, total = _NOTHING, Totals(*self._totals.get(name, _NOTHING))
         for each in self._slices.get(name, ()):
             if now - each.begin < MINUTE:
@@ -125,6 +134,7 @@ class Traffic:
             last_minute=Totals(*last_minute),
             resumed=total.resumed,
             not_resumed=total.not_resumed,
+            burns=self.slo.burns(name, slo, now),
         )
 
     def _note(self, name: str, new: _Row, now: datetime) -> None:

@@ -34,6 +34,7 @@ from penstock.control.state.rollout.template import Template, check_template, te
 from penstock.control.state.rollout.update import OnFailure, RolloutSettings
 from penstock.control.state.routing.degrading import Degrading
 from penstock.control.state.routing.limits import MAX_COUNT, Limits, Sharing
+from penstock.control.state.routing.slo import Objectives
 from penstock.control.state.tenancy.prices import Prices, provider_prices
 from penstock.control.state.tenancy.spend import Budgets
 
@@ -57,6 +58,7 @@ class DeploymentSpec:
     degrading: Degrading = inner(Degrading)
     budgets: Budgets = inner(Budgets)
     prices: Prices = inner(Prices)
+    objectives: Objectives = inner(Objectives)
     labels: tuple[tuple[str, str], ...] = setting(
         "for people and programs: Penstock gives them no meaning",
         (),

@@ -32,6 +32,7 @@ from penstock.control.state.routing.degrading import Context, Degrading
 from penstock.control.state.routing.limits import Limits, Sharing
 from penstock.control.state.routing.program import NO_TEXTS, Texts
 from penstock.control.state.routing.program_routes import ProgramRoute, program_route
+from penstock.control.state.routing.slo import Slo
 from penstock.control.state.routing.suspects import Suspect
 from penstock.control.state.shadow.routes import ShadowRoute, shadow_routes
 from penstock.control.state.stamp import Stamp
@@ -67,6 +68,7 @@ class DeploymentRoute:
     budgets: Budgets
     prices: Prices
     program: ProgramRoute | None = None  # that is asked where requests go
+    slo: Slo = field(default_factory=Slo)
 
     @property
     def trims(self) -> bool:
@@ -327,6 +329,7 @@ def _deployment_route(view: ClusterView, deployment: Deployment) -> DeploymentRo
         prospect=prospect_of(view, deployment),
         managed=managed,
         without_tools=not target.template.calls_tools,
+        slo=spec.objectives.slo,
         budget_used_up=bool(spec.budgets) and spec.name in view.spending.used_up,
         budget_resets_at_ms=view.spending.resets_at_ms if spec.budgets else 0,
         prices=spec.all_prices if managed == target.template.is_managed else Prices(),
