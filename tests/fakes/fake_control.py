@@ -14,6 +14,7 @@ from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as v1
 from penstock.v1 import routes_pb2_grpc as services
+from penstock.v1 import slo_pb2
 from tests.fakes.fake_replica import FakeReplica, authorization_of
 from tests.fakes.fake_server import FakeServer
 
@@ -33,6 +34,7 @@ def deployment(
     ladders: Mapping[str, Iterable[str]] | None = None,
     managed: bool = False,
     prices: v1.Prices | None = None,
+    slo: slo_pb2.Slo | None = None,
 ) -> v1.DeploymentRoute:
     """A deployment as clients may name it: aliases to versions or to weights of versions, canaries
     to thousandths, reasons to rungs ("": for any)."""
@@ -50,6 +52,7 @@ def deployment(
         ladders=[v1.Ladder(reason=r, rungs=rungs) for r, rungs in (ladders or {}).items()],
         managed=managed,
         prices=prices,
+        slo=slo,
     )
 
 

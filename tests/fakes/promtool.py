@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -32,8 +32,13 @@ def samples(page: bytes) -> dict[str, float]:
     return dict(_samples(page.decode()))
 
 
+def named(name: str, labels: Mapping[str, str]) -> str:
+    """A sample by its name and labels in order."""
+    told = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
+    return f"{name}{{{told}}}" if told else name
+
+
 def _samples(text: str) -> Iterator[tuple[str, float]]:
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
-            yield (f"{sample.name}{{{labels}}}" if labels else sample.name), sample.value
+            yield named(sample.name, sample.labels), sample.value

@@ -10,6 +10,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
+constexpr std::string_view kTrace = "0af7651916cd43dd8448eb211c80319c";
+
 bool has_line(const std::string& page, const std::string& line) {
   return ("\n" + page).find("\n" + line + "\n") != std::string::npos;
 }
@@ -97,17 +99,18 @@ TEST(Metrics, GrowNotWithEveryRungThatALadderEverHad) {
 TEST(Metrics, HistogramsAreCumulativeAndEndInInfinity) {
   Metrics metrics;
   DeploymentMetrics& mini = *metrics.add_shard().deployment("mini");
-  mini.ttft.observe(milliseconds(1));  // on a bound: belongs to it
-  mini.ttft.observe(milliseconds(3));
-  mini.ttft.observe(std::chrono::hours(1));
+  mini.generation.observe(milliseconds(1));  // on a bound: belongs to it
+  mini.generation.observe(milliseconds(3));
+  mini.generation.observe(std::chrono::hours(1));
   const std::string page = metrics.render({});
-  const std::string prefix = R"(penstock_gateway_ttft_seconds_bucket{deployment="mini",le=")";
+  const std::string name = "penstock_gateway_generation_seconds";
+  const std::string prefix = name + R"(_bucket{deployment="mini",le=")";
   EXPECT_TRUE(has_line(page, prefix + R"(0.001"} 1)"));
   EXPECT_TRUE(has_line(page, prefix + R"(0.005"} 2)"));
-  EXPECT_TRUE(has_line(page, prefix + R"(600"} 2)"));
+  EXPECT_TRUE(has_line(page, prefix + R"(600.0"} 2)"));
   EXPECT_TRUE(has_line(page, prefix + R"(+Inf"} 3)"));
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_ttft_seconds_count{deployment="mini"} 3)"));
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_ttft_seconds_sum{deployment="mini"} 3600.004)"));
+  EXPECT_TRUE(has_line(page, name + R"(_count{deployment="mini"} 3)"));
+  EXPECT_TRUE(has_line(page, name + R"(_sum{deployment="mini"} 3600.004)"));
 }
 
 TEST(Metrics, EscapesTheDeploymentsName) {
@@ -126,7 +129,8 @@ TEST(Metrics, TotalsAreForTheHeadAndLeaveOutUnknownNames) {
   mini.settled(Outcome::kInvalid, 400);
   mini.in_flight.add(3);
   mini.completion_tokens.add(11);
-  mini.ttft.observe(milliseconds(2));
+  mini.ended({.outcome = Outcome::kSucceeded, .ttft = milliseconds(2)}, {.errors = true});
+  mini.ended({.outcome = Outcome::kFailed}, {.errors = true});
   shard.deployment(kUnknownDeployment)->settled(Outcome::kInvalid, 404);
   const std::vector<DeploymentTotals> totals = metrics.totals();
   ASSERT_EQ(totals.size(), 1U);
@@ -139,6 +143,9 @@ TEST(Metrics, TotalsAreForTheHeadAndLeaveOutUnknownNames) {
   EXPECT_EQ(totals[0].in_flight, 3U);
   EXPECT_EQ(totals[0].completion_tokens, 11U);
   EXPECT_EQ(totals[0].ttft_sum.count(), 2000);
+  const auto& errors = totals[0].slo[static_cast<std::size_t>(Objective::kErrors)];
+  EXPECT_EQ(errors.requests, 2U);
+  EXPECT_EQ(errors.bad, 1U);
 }
 
 class DeletedDeployments : public testing::Test {
@@ -191,11 +198,11 @@ TEST_F(DeletedDeployments, BeginAnewWhenTheyComeBack) {
 
 TEST(MetricsPage, LeavesOutHistogramsThatObservedNothing) {
   Metrics metrics;
-  metrics.add_shard().deployment("mini")->ttft.observe(milliseconds(1));
+  metrics.add_shard().deployment("mini")->generation.observe(milliseconds(1));
   const std::string page = metrics.render({});
-  EXPECT_NE(page.find("penstock_gateway_ttft_seconds_bucket{deployment="), std::string::npos);
-  EXPECT_EQ(page.find("penstock_gateway_inter_token_seconds_bucket{"), std::string::npos);
-  EXPECT_NE(page.find("# TYPE penstock_gateway_inter_token_seconds histogram"), std::string::npos);
+  EXPECT_NE(page.find("penstock_gateway_generation_seconds_bucket{deployment="), std::string::npos);
+  EXPECT_EQ(page.find("penstock_gateway_engine_ttft_seconds_bucket{"), std::string::npos);
+  EXPECT_NE(page.find("# TYPE penstock_gateway_engine_ttft_seconds histogram"), std::string::npos);
 }
 
 TEST(MetricsPage, TellsHowDeploymentsStandThatAreAskedOrHaveSomethingToTell) {
@@ -234,12 +241,14 @@ TEST(Metrics, CanBeReadWhileThreadsCount) {
       MetricsShard& shard = metrics.add_shard();
       for (int i = 0; i < 500; ++i) {
         shard.deployment("d" + std::to_string(i % 7))->settled(Outcome::kSucceeded, 200U + (i % 5));
-        shard.phase(Phase::kOpen).observe(milliseconds(t));
+        shard.deployment("d" + std::to_string(i % 7))
+            ->ended({.duration = milliseconds(t), .trace_id = kTrace, .at = from_unix_ms(i + 1)},
+                    {});
       }
     });
   }
   for (int i = 0; i < 20; ++i) {
-    (void)metrics.render({});
+    (void)metrics.render({}, TextFormat::kOpenMetrics);
     metrics.keep_only([](const std::string&) { return true; });
   }
   for (std::thread& thread : threads) thread.join();

@@ -46,10 +46,10 @@ class System:
         async with self.client() as client:
             return await client.ask(data, method)
 
-    async def ask_status(self, path: str) -> Response:
-        """A page of the status port."""
+    async def ask_status(self, path: str, headers: str = "") -> Response:
+        """A page of the status port; `headers` are lines, each with its CRLF."""
         async with RawClient(self.gateway.status_port) as client:
-            return await client.ask(request("GET", path))
+            return await client.ask(request("GET", path, headers=headers))
 
     async def publish(self, *replicas: routes.ReplicaRoute) -> None:
         """A snapshot with these replicas of `mini`, in force when this returns."""

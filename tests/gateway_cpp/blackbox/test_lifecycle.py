@@ -133,7 +133,10 @@ async def test_metrics_are_prometheus_text_and_count(start: Start) -> None:
     assert samples[name, ("code", "404"), unknown, ("outcome", "invalid")] == 1
     assert samples["penstock_gateway_events_total", mini] == 4
     assert samples["penstock_gateway_in_flight", mini] == 0
-    assert samples["penstock_gateway_ttft_seconds_count", mini] == 1
+    labels = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "penstock"}
+    labels |= {"deployment": "mini", "gen_ai_request_model": "mini", "outcome": "succeeded"}
+    ttft = "gen_ai_server_time_to_first_token_seconds_count"
+    assert samples[ttft, *sorted(labels.items())] == 1
     assert samples["penstock_gateway_bad_requests_total",] == 1
     assert samples["penstock_gateway_snapshot_version",] == 1
     assert samples["penstock_gateway_build_info", ("version", "0.1.0")] == 1

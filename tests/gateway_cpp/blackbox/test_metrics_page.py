@@ -6,19 +6,24 @@ import asyncio
 import shutil
 
 import pytest
+from prometheus_client.openmetrics import parser as openmetrics
 
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as routes
 from tests.fakes.fake_control import deployment
 from tests.fakes.fake_replica import DONE, FakeCall, delta, hang, hello, last_delta, refuse
-from tests.fakes.promtool import complaints, samples
+from tests.fakes.promtool import complaints, named, samples
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.raw_http import chat, request
 
 PREFIX = "penstock_gateway_"
 MINI = 'deployment="mini"'
+CHAT = (
+    f'{MINI},gen_ai_operation_name="chat",gen_ai_provider_name="penstock",'
+    'gen_ai_request_model="mini",outcome="succeeded"'
+)
 LIMITED = deployment(limits=routes.Limits(max_ongoing=1, max_queued=1))
 TIMINGS = inference.Timings(queue_us=2_000, prefill_us=40_000, decode_us=9_000)
 
@@ -116,10 +121,54 @@ async def test_a_stream_tells_its_times_and_tokens(start: Start) -> None:
     assert page[f"cached_tokens_total{{{MINI}}}"] == 16
     assert page[f"prefix_hits_total{{{MINI}}}"] == 1
     assert page[f"engine_ttft_seconds_sum{{{MINI}}}"] == pytest.approx(0.042)
-    for name in ("ttft", "inter_token", "generation", "stream_silence", "queue_wait"):
+    for name in ("generation", "stream_silence"):
         assert page[f"{name}_seconds_count{{{MINI}}}"] == 1, name
-    tokens = page[f"inter_token_seconds_sum{{{MINI}}}"]
+    assert page[f'queue_wait_seconds_count{{{MINI},outcome="succeeded"}}'] == 1
+    assert page[f"gen_ai_server_time_to_first_token_seconds_count{{{CHAT}}}"] == 1
+    tokens = page[f"gen_ai_server_time_per_output_token_seconds_sum{{{CHAT}}}"]
     assert page[f"generation_seconds_sum{{{MINI}}}"] == pytest.approx(2 * tokens, rel=1e-3)
+
+
+async def test_openmetrics_has_the_same_and_leads_to_traces(start: Start) -> None:
+    system = await start(scripts=(timed_hello,), deployment=LIMITED)
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    parent = f"traceparent: 00-{trace}-b7ad6b7169203331-01\r\n"
+    assert (await system.ask(chat(parent, stream=True))).status == 200
+    await end_in_every_way(system)
+    accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n"
+    answer = await system.ask_status("/metrics", accept)
+    assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    families = list(openmetrics.text_string_to_metric_families(answer.body.decode()))
+    found = {
+        sample.exemplar.labels["trace_id"]
+        for family in families
+        for sample in family.samples
+        if sample.exemplar and sample.name.startswith("gen_ai_server_time_to_first_token")
+    }
+    assert trace in found
+    plain = set(samples((await system.ask_status("/metrics")).body))
+    assert plain == {named(each.name, each.labels) for it in families for each in it.samples}
+
+
+async def test_no_label_grows_with_what_clients_make_up(start: Start) -> None:
+    """Names of models and paths, trace ids and methods of their own: 40 requests, no series more."""
+    system = await start(deployment=LIMITED)
+    (replica,) = system.replicas
+    replica.script = hello
+
+    async def odd(number: int) -> None:
+        word = f"w{number}"
+        assert (await system.ask(chat(f"x-penstock-session: {word}\r\n"))).status == 200
+        assert (await system.ask(chat(model=word))).status == 404
+        assert (await system.ask(request("GET", f"/{word}"))).status == 404
+        assert (await system.ask(request(f"M{number}", "/v1/models"))).status in (405, 501)
+
+    await odd(0)
+    before = set(await read(system))
+    for number in range(1, 10):
+        await odd(number)
+    new = set(await read(system)) - before
+    assert not new, sorted(new)
 
 
 async def test_replicas_that_get_nothing_for_a_while_are_counted(start: Start) -> None:

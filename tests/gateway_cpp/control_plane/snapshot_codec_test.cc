@@ -16,6 +16,8 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
   canary.set_permille(50);
   canary.set_template_digest("digest-2");
   wire.mutable_deployments(0)->set_session_affinity("revision");
+  wire.mutable_deployments(0)->mutable_slo()->set_ttft_p50_ms(800);
+  wire.mutable_deployments(0)->mutable_slo()->set_error_rate(0.02F);
   wire.mutable_deployments(0)->set_generation(7);
   wire.mutable_deployments(0)->set_uid("uid-1");
   wire.mutable_deployments(0)->set_availability(penstock::v1::AVAILABILITY_LOADING);
@@ -43,7 +45,8 @@ TEST(SnapshotCodec, KeepsEveryFieldThatRoutingKnows) {
                        .endpoints = {"/v1/completions"},
                        .selection_policy = "session",
                        .keeps_sessions = true,
-                       .canary = {{"mini-next", 50, "digest-2"}}}},
+                       .canary = {{"mini-next", 50, "digest-2"}},
+                       .slo = {.ttft = std::chrono::milliseconds(800), .errors = true}}},
       .replicas = {{.id = {"mini-1"},
                     .deployment = "mini",
                     .address = "127.0.0.1:1",

@@ -46,7 +46,10 @@ TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {
   EXPECT_EQ(mini.attempts.value(), 2U);
   EXPECT_EQ(mini.prefix_hits.value(), 1U);
   EXPECT_EQ(mini.generation.sum_ns(), 10'000'000U);
-  EXPECT_EQ(mini.token_time.sum_ns(), 5'000'000U) << "of the two tokens after the first";
+  const std::string page = metrics_.render({});
+  const std::string times = "gen_ai_server_time_per_output_token_seconds_sum";
+  EXPECT_NE(page.find(times + R"({deployment="mini",outcome="succeeded")"), std::string::npos);
+  EXPECT_NE(page.find("} 0.005\n"), std::string::npos) << "of the two tokens after the first";
   EXPECT_EQ(mini.engine_ttft.observed(), 0U) << "the engine has not told it";
   EXPECT_EQ(state_.in_flight.load(), 0U);
   const std::string line = log_.text();
@@ -114,6 +117,21 @@ TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
             std::string::npos);
 }
 
+TEST_F(SettleTest, JudgesByTheObjectivesOfItsDeploymentAndNotWhatALimitRefuses) {
+  for (const auto reason : {"queue_full", "rate_limited", "budget"}) {
+    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
+    settlement.record.deployment = "mini";
+    settlement.record.slo.errors = true;
+    auto error = base::make_error(base::Kind::kOverloaded, "no");
+    error.drop_reason = reason;
+    settlement.failed(error);
+  }
+  const auto& errors =
+      shard_.deployment("mini")->slo[static_cast<size_t>(base::Objective::kErrors)];
+  EXPECT_EQ(errors.requests.value(), 1U);
+  EXPECT_EQ(errors.bad.value(), 1U);
+}
+
 TEST_F(SettleTest, TimesEveryPhaseByItself) {
   {
     Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
@@ -129,7 +147,11 @@ TEST_F(SettleTest, TimesEveryPhaseByItself) {
   EXPECT_NE(line.find(R"("parse_ms":1,)"), std::string::npos) << line;
   EXPECT_NE(line.find(R"("select_ms":10,)"), std::string::npos) << line;
   EXPECT_NE(line.find(R"("open_ms":4,)"), std::string::npos) << line;
-  EXPECT_EQ(shard_.phase(base::Phase::kStream).sum_ns(), 0U);
+  const std::string page = metrics_.render({});
+  const std::string labels = R"({deployment="unknown",outcome="cancelled",phase=")";
+  EXPECT_NE(page.find("phase_seconds_sum" + labels + R"(select"} 0.01)"), std::string::npos)
+      << page;
+  EXPECT_EQ(page.find(labels + "stream"), std::string::npos);
 }
 
 TEST(OutcomeOf, TellsWhoseFaultAnEndIs) {

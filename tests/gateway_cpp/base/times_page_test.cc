@@ -1,0 +1,101 @@
+#include "base/times_page.h"
+
+#include <gtest/gtest.h>
+
+#include "base/metrics.h"
+
+namespace penstock::base {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kTrace = "0af7651916cd43dd8448eb211c80319c";
+constexpr std::string_view kOther = "ffffffffffffffffffffffffffffffff";
+
+bool has_line(const std::string& page, const std::string& line) {
+  return ("\n" + page).find("\n" + line + "\n") != std::string::npos;
+}
+
+class TimesPage : public testing::Test {
+ protected:
+  void end(const RequestEnd& end) { one_.deployment("mini")->ended(end, {}); }
+  std::string page(TextFormat format = TextFormat::kPrometheus) const {
+    return metrics_.render({}, format);
+  }
+
+  Metrics metrics_;
+  MetricsShard& one_ = metrics_.add_shard();
+  MetricsShard& two_ = metrics_.add_shard();
+};
+
+TEST_F(TimesPage, TellsRequestsByDeploymentOutcomeAndOperationInTheConventionsNames) {
+  end({.outcome = Outcome::kSucceeded, .operation = "chat", .duration = milliseconds(30)});
+  two_.deployment("mini")->ended({.outcome = Outcome::kSucceeded, .operation = "chat"}, {});
+  end({.outcome = Outcome::kFailed, .operation = "embeddings"});
+  const std::string name = "gen_ai_server_request_duration_seconds_count";
+  const std::string text = page();
+  EXPECT_TRUE(has_line(text, name + R"({deployment="mini",outcome="succeeded",)"
+                                    R"(gen_ai_operation_name="chat",)"
+                                    R"(gen_ai_provider_name="penstock",)"
+                                    R"(gen_ai_request_model="mini"} 2)"))
+      << text;
+  EXPECT_TRUE(has_line(text, name + R"({deployment="mini",outcome="failed",)"
+                                    R"(gen_ai_operation_name="embeddings",)"
+                                    R"(gen_ai_provider_name="penstock",)"
+                                    R"(gen_ai_request_model="mini",error_type="failed"} 1)"))
+      << text;
+  EXPECT_EQ(text.find("gen_ai_server_time_to_first_token_seconds_count{"), std::string::npos);
+}
+
+TEST_F(TimesPage, AddsPhasesAndWaitsUpOverOperations) {
+  PhaseTimes phases;
+  phases.spent[static_cast<std::size_t>(Phase::kAdmit)] = milliseconds(40);
+  phases.entered[static_cast<std::size_t>(Phase::kAdmit)] = true;
+  for (const std::string_view operation : {"chat", "embeddings"}) {
+    end({.outcome = Outcome::kRejected,
+         .operation = operation,
+         .queue_wait = milliseconds(7),
+         .phases = phases});
+  }
+  const std::string labels = R"({deployment="mini",outcome="rejected")";
+  const std::string text = page();
+  EXPECT_TRUE(has_line(text, "penstock_gateway_queue_wait_seconds_count" + labels + "} 2"));
+  EXPECT_TRUE(
+      has_line(text, "penstock_gateway_phase_seconds_sum" + labels + R"(,phase="admit"} 0.08)"));
+  EXPECT_EQ(text.find(R"(phase="open")"), std::string::npos);
+}
+
+TEST_F(TimesPage, LeadsFromABucketToTheLastRequestInItInOpenMetricsAlone) {
+  const auto ended = [](milliseconds took, std::string_view trace, std::int64_t at) {
+    return RequestEnd{.outcome = Outcome::kSucceeded,
+                      .operation = "chat",
+                      .duration = took,
+                      .trace_id = trace,
+                      .at = from_unix_ms(at)};
+  };
+  end(ended(milliseconds(35), kOther, 1'000));
+  two_.deployment("mini")->ended(ended(milliseconds(30), kTrace, 1'700'000'000'250), {});
+  end(ended(milliseconds(7), "no trace id", 2'000));
+  const std::string bucket =
+      R"(gen_ai_server_request_duration_seconds_bucket{deployment="mini",outcome="succeeded",)"
+      R"(gen_ai_operation_name="chat",gen_ai_provider_name="penstock",)"
+      R"(gen_ai_request_model="mini",le=")";
+  const std::string open = page(TextFormat::kOpenMetrics);
+  EXPECT_TRUE(has_line(open, bucket + R"(0.04"} 3 # {trace_id=")" + std::string(kTrace) +
+                                 R"("} 0.03 1700000000.250)"))
+      << open;
+  EXPECT_TRUE(has_line(open, bucket + R"(0.01"} 1)")) << "what is no trace id leads nowhere";
+  EXPECT_TRUE(has_line(page(), bucket + R"(0.04"} 3)"));
+}
+
+TEST_F(TimesPage, CallsCountersWithoutTheirEndInOpenMetricsAndSaysWhereThatEnds) {
+  const std::string open = page(TextFormat::kOpenMetrics);
+  EXPECT_NE(open.find("# TYPE penstock_gateway_requests counter\n"), std::string::npos);
+  EXPECT_TRUE(has_line(open, "penstock_gateway_bad_requests_total 0"));
+  EXPECT_TRUE(open.ends_with("\n# EOF\n"));
+  EXPECT_NE(page().find("# TYPE penstock_gateway_requests_total counter\n"), std::string::npos);
+  EXPECT_EQ(page().find("# EOF"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock::base
