@@ -3,8 +3,8 @@
 namespace penstock::base {
 namespace {
 
-constexpr std::array<std::string_view, kObjectives> kNames = {"ttft_p50", "total_p99",
-                                                              "error_rate"};
+constexpr std::array<std::string_view, kObjectives> kObjectiveNames = {"ttft_p50", "total_p99",
+                                                                       "error_rate"};
 
 Verdict within(std::chrono::nanoseconds took, std::chrono::milliseconds limit) {
   return took > limit ? Verdict::kBad : Verdict::kGood;
@@ -43,7 +43,9 @@ Verdict of_errors(const Slo& slo, const RequestEnd& end) {
 
 }  // namespace
 
-std::string_view name(Objective objective) { return kNames[static_cast<std::size_t>(objective)]; }
+std::string_view name(Objective objective) {
+  return kObjectiveNames[static_cast<std::size_t>(objective)];
+}
 
 std::array<Verdict, kObjectives> judged(const Slo& slo, const RequestEnd& end) {
   return {of_ttft(slo, end), of_total(slo, end), of_errors(slo, end)};
