@@ -82,7 +82,7 @@ def _deployments(system: System, folder: Path) -> None:
     canned(system, "canned")
     for name in ("narrow", "once", "next"):
         is_ready(system, name)
-    narrow = {"max_ongoing": 1, "max_queued": 1, "degrade": {"queue_full": ["fallback:canned"]}}
+    narrow = {"max_ongoing": 1, "max_queued": 1, "degrade": ["fallback:canned"]}
     system.change("PATCH", "deployments/narrow/settings", narrow)
     configure(system, usd_per_million_output=2.0, slo={"ttft_p50_ms": 1, "error_rate": 0.5})
     register(system, "sim", "a@1", made(folder, "a@1"))
