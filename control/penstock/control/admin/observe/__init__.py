@@ -1,1 +1,1 @@
-"""What is told of the system to those who watch it, in the admin API."""
+"""What was decided about requests, and what there is to scrape, in the admin API."""

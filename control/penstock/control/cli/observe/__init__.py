@@ -1,1 +1,1 @@
-"""`penstock monitoring`: what watches the system."""
+"""Verbs that show what was decided about requests, and how the fleet is watched."""
