@@ -10,12 +10,19 @@ void TracedHistogram::observe(std::chrono::nanoseconds value, const RequestEnd& 
   if (end.trace_id.size() != made.trace_id.size()) return;
   std::ranges::copy(end.trace_id, made.trace_id.begin());
   const std::lock_guard lock(mutex_);
-  last_[bucket] = made;
+  const auto known = std::ranges::find(last_, bucket, &Last::bucket);
+  if (known != last_.end()) {
+    known->request = made;
+  } else {
+    last_.push_back({bucket, made});
+  }
 }
 
 Exemplars TracedHistogram::exemplars() const {
+  Exemplars found;
   const std::lock_guard lock(mutex_);
-  return last_;
+  for (const Last& last : last_) found[last.bucket] = last.request;
+  return found;
 }
 
 void RequestTimes::observe(const RequestEnd& end) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <mutex>
 #include <string_view>
+#include <vector>
 
 #include "base/metrics_values.h"
 #include "base/request_end.h"
@@ -33,9 +34,14 @@ class TracedHistogram {
   Exemplars exemplars() const;
 
  private:
+  struct Last {
+    std::size_t bucket;
+    Exemplar request;
+  };
+
   Histogram counts_;
   mutable std::mutex mutex_;  // taken once by each request, and by readers
-  Exemplars last_;
+  std::vector<Last> last_;    // of the few buckets that were met
 };
 
 class RequestTimes {

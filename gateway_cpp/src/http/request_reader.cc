@@ -44,7 +44,8 @@ Awaitable<RequestReader::Incoming> RequestReader::next() {
     const auto filled = co_await fill();
     if (filled != Filled::kMore || blank_ > kBlankBytes) {
       idle_ = false;
-      co_return owes_answer() ? Incoming(AnswerFirst{}) : Incoming(NoMore{});
+      if (owes_answer()) co_return Incoming(AnswerFirst{});
+      co_return Incoming(NoMore{});
     }
     keep(fresh_);
   }
