@@ -40,7 +40,8 @@ def test_it_has_prometheus_ask_the_head_with_the_rules_of_the_checkout(
     (job,) = said["scrape_configs"]
     (source,) = job["http_sd_configs"]
     assert source["url"] == f"http://{asked_head.address}/admin/v1/scrape-targets"
-    assert source["authorization"] == {"credentials_file": str(token)}
+    # Where its type is left out, Prometheus 2.42 shows the bare token.
+    assert source["authorization"] == {"type": "Bearer", "credentials_file": str(token)}
 
 
 def test_a_head_with_tls_and_rules_elsewhere_are_named(tmp_path: Path) -> None:

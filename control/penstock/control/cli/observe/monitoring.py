@@ -69,7 +69,7 @@ scrape_configs:
     http_sd_configs:
       - url: {json.dumps(f"{url.rstrip('/')}/admin/v1/scrape-targets")}
         refresh_interval: {EVERY}
-        authorization: {{credentials_file: {_quoted(token_file)}}}{trust}"""
+        authorization: {{type: Bearer, credentials_file: {_quoted(token_file)}}}{trust}"""
 
 
 async def _told(admin: AdminClient) -> list[str]:
