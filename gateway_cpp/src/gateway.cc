@@ -272,6 +272,7 @@ void Gateway::fill_report(v1::GatewayReport& report) {
   control_plane::add_standings(*routes_.current(), *dispatchers_.current(), report);
   control_plane::add_programs(*routes_.current(), programs_.facts(clock_.steady_now()), report);
   report.set_instance(instance_);
+  if (!config_.metrics.host.empty()) report.set_metrics_address(config_.metrics.text());
   control_plane::add_usage(usage_, report);
   control_plane::add_canaries(canaries_.rows(), report);
   control_plane::add_streams(*tenants_.current(), report);

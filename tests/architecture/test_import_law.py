@@ -45,7 +45,8 @@ ONLY_IN = {
         "penstock.replica.vllm.serving.metrics",
     ),
     "scipy": ("penstock.evals.comparison.intervals",),
-    "tools": (),  # they lie beside the product, and are not installed with it
+    "deploy": (),  # lies beside the product, and is not installed with it
+    "tools": (),  # likewise
     "typer": ("penstock.control.cli", "penstock.control.main", "penstock.evals"),
 }
 # pure package -> what else than the pure parts of the standard library it may know

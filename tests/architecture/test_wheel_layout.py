@@ -31,6 +31,8 @@ def test_penstock_stays_a_namespace() -> None:
     assert not [room for room in ROOMS if (ROOT / room / "penstock" / "__init__.py").exists()]
 
 
-@pytest.mark.parametrize("room", [*ROOMS, "proto", "gateway_cpp", "setup", "tools/default_model"])
+@pytest.mark.parametrize(
+    "room", [*ROOMS, "proto", "gateway_cpp", "setup", "tools/default_model", "deploy/monitoring"]
+)
 def test_every_room_says_what_it_is(room: str) -> None:
     assert len((ROOT / room / "README.md").read_text()) > 500

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 
 from prometheus_client.parser import text_string_to_metric_families
 
+# One package brings both, and puts them where not every PATH leads.
+PROMETHEUS = shutil.which("prometheus") or "/usr/bin/prometheus"
+PROMTOOL = shutil.which("promtool") or "/usr/bin/promtool"
+
 
 def complaints(page: bytes) -> str:
     """What promtool finds wrong with the page; empty: nothing."""
     found = subprocess.run(
-        ["promtool", "check", "metrics"],
+        [PROMTOOL, "check", "metrics"],
         input=page,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

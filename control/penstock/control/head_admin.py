@@ -86,6 +86,7 @@ def admin_server(
         sources.gateways,
         sources.traffic,
         sources.problems,
+        settings.head_metrics,
     )
     app = admin_app(services, metadata.version("penstock"), hosts=_hosts(settings))
     return AdminServer(app, listener, settings.tls)

@@ -267,6 +267,7 @@ def _identity(settings: NodeSettings, address: str) -> NodeIdentity:
         f"{_agent_id(settings)}@{address}",
         settings.allow_model_code,
         settings.zone,
+        settings.metrics,
     )
 
 

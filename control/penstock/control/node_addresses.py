@@ -33,12 +33,12 @@ def node_addresses(
     `outgoing` tells which address of this machine leads to a "host:port". Raises `invalid-setting`
     where the head could not come back.
     """
-    if host and listen and not _is_loopback(host) and not _is_loopback(_host_of(listen)):
+    if host and listen and not is_loopback(host) and not is_loopback(_host_of(listen)):
         return NodeAddresses(listen, host)
     mine = outgoing(head)
-    if not _is_loopback(mine):
+    if not is_loopback(mine):
         for flag, given in (("--listen", _host_of(listen) if listen else ""), ("--host", host)):
-            if given and _is_loopback(given):
+            if given and is_loopback(given):
                 raise invalid_setting(
                     f"{flag} is {listen if flag == '--listen' else host}, which the head at {head}"
                     f" cannot reach: leave it out, then {mine} is taken, or name an address of"
@@ -49,26 +49,28 @@ def node_addresses(
 
 def advertised(listen_host: str, host: str) -> str:
     """The host under which the agent is reached that listens on `listen_host`."""
-    return host if _is_wildcard(listen_host) else listen_host
+    return host if is_wildcard(listen_host) else listen_host
 
 
 def _offered(listen: str, mine: str) -> str:
     named = _host_of(listen) if listen else ""
-    return named if named and not _is_wildcard(named) else mine
+    return named if named and not is_wildcard(named) else mine
 
 
 def _host_of(address: str) -> str:
     return split_address(address, flag="--listen")[0]
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host, IPv6 in brackets or not, is on the machine of who asks it."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _is_wildcard(host: str) -> bool:
+def is_wildcard(host: str) -> bool:
+    """Whether a host means every interface."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:

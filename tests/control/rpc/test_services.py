@@ -168,6 +168,7 @@ def status(phase: nodes_pb2.ReplicaPhase, replica_id: str = "r1") -> nodes_pb2.R
 
 def registration(*replicas: nodes_pb2.ReplicaStatus) -> nodes_pb2.RegisterNodeRequest:
     info = nodes_pb2.NodeInfo(node_id="n1", agent_address="h:1", host="h", zone="z", pid=3)
+    info.metrics_address = "0.0.0.0:8085"
     return nodes_pb2.RegisterNodeRequest(node=info, replicas=replicas)
 
 
@@ -177,6 +178,7 @@ async def test_a_registered_node_stands_in_the_view_with_its_replicas(served: Se
     assert reply.heartbeat_ms == 1000
     facts = served.view.nodes[node().id].facts
     assert (facts.agent_address, facts.host, facts.zone, facts.pid) == ("h:1", "h", "z", 3)
+    assert facts.metrics_address == "0.0.0.0:8085"
     (one,) = served.view.replicas.values()
     found = one.status
     assert (one.state, one.node, found.pid, found.restarts) == (ReplicaState.READY, "n1", 7, 2)
@@ -292,7 +294,7 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
             report = routes_pb2.GatewayReport(
                 gateway_id=gateway_id, at_ms=1, snapshot_version=version, deployments=[counts]
             )
-            report.instance = "i"
+            report.instance, report.metrics_address = "i", "0.0.0.0:8083"
             report.doubts.append(doubt)
             await stream.write(report)
         await stream.done_writing()
@@ -307,6 +309,7 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     assert (found.queued, found.in_flight, found.requests) == (1, 2, 9)
     assert (found.sent, found.estimated_wait_ms, found.resumed) == (8, 7, 12)
     assert (known.report.instance, known.report.doubts) == ("i", (("r1", "slow", 6),))
+    assert (known.report.metrics_address, known.report.machine) == ("0.0.0.0:8083", "127.0.0.1")
 
 
 async def test_a_report_from_outside_the_calendar_is_refused(served: Served) -> None:

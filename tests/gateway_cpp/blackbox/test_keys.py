@@ -280,6 +280,7 @@ async def costs(system: System, prompt: int, completion: int) -> None:
 
     report = await system.reports(told, f"a request of {prompt} and {completion} tokens")
     assert report.instance
+    assert report.metrics_address == "127.0.0.1:0", "as it was told"
 
 
 async def lost(call: FakeCall) -> None:

@@ -21,6 +21,7 @@ from penstock.control.admin.fleet.logs_api import logs_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
 from penstock.control.admin.idempotency import Answers
 from penstock.control.admin.middleware import AdminMiddleware
+from penstock.control.admin.observe.scrape_targets_api import scrape_targets_api
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
 from penstock.control.admin.rollout.deployments_api import DeploymentsApi
@@ -111,4 +112,5 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         tokens_api(services.tokens),
         version_api(services, version),
         status_api(services.problems),
+        scrape_targets_api(cluster, services.head_metrics),
     ]

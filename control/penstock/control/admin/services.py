@@ -48,3 +48,4 @@ class AdminServices:
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)
     problems: Callable[[], Sequence[Problem]] = tuple
+    head_metrics: str = ""  # host:port of this head's own; empty: none

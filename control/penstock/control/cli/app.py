@@ -11,6 +11,7 @@ from penstock.control.cli.events import events
 from penstock.control.cli.fleet.logs import logs
 from penstock.control.cli.fleet.status import status
 from penstock.control.cli.fleet.verbs import drain, nodes, replace
+from penstock.control.cli.observe.monitoring import monitoring
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.recording.replaying import replay
 from penstock.control.cli.recording.verbs import record
@@ -66,6 +67,7 @@ app.add_typer(canary, rich_help_panel="Changing")
 app.add_typer(shadow, rich_help_panel="Looking")
 app.add_typer(record, rich_help_panel="Looking")
 app.add_typer(program, rich_help_panel="Looking")
+app.add_typer(monitoring, rich_help_panel="Looking")
 app.add_typer(quarantine, rich_help_panel="Changing")
 app.add_typer(tenants, rich_help_panel="Changing")
 app.add_typer(keys, rich_help_panel="Changing")

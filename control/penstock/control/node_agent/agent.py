@@ -55,6 +55,7 @@ class NodeIdentity:
     instance: str  # as in nodes.proto, `NodeInfo`
     allows_model_code: bool = False  # as in nodes.proto, `NodeInfo`
     zone: str = ""
+    metrics_address: str = ""  # host:port as it was told; empty: none
 
 
 class Agent:

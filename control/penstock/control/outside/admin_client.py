@@ -8,6 +8,7 @@ from datetime import timedelta
 import httpx
 
 from penstock.control.admin.fit_models import MemoryFitModel
+from penstock.control.admin.observe.scrape_targets_api import ScrapeTargetModel
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.admin.rollout.models import (
     CreatedTokenModel,
@@ -72,6 +73,10 @@ class AdminClient(
     async def status(self) -> ClusterStatusModel:
         """What is wrong now."""
         return self.read(await self.call("GET", "/status"), ClusterStatusModel)
+
+    async def scrape_targets(self) -> list[ScrapeTargetModel]:
+        """Where Prometheus finds whose metrics."""
+        return await self.pages_of("scrape-targets", ScrapeTargetModel, lambda it: it.targets[0])
 
     async def deployments(self) -> list[DeploymentModel]:
         """Every deployment with its status."""

@@ -50,8 +50,8 @@ _ENDS = {
 _END_OF = {wire: end for end, wire in _ENDS.items()}
 
 
-def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
-    """What a gateway counted."""
+def gateway_report(message: routes_pb2.GatewayReport, machine: str = "") -> GatewayReport:
+    """What a gateway counted; `machine`: the host that the report came from, empty: not known."""
     counts = tuple(
         value_of(DeploymentCounts, each, slo=tuple(value_of(SloCount, one) for one in each.slo))
         for each in message.deployments
@@ -60,6 +60,7 @@ def gateway_report(message: routes_pb2.GatewayReport) -> GatewayReport:
         GatewayReport,
         message,
         at=moment(message.at_ms),
+        machine=machine,
         deployments=counts,
         doubts=tuple((d.replica_id, d.reason, d.for_ms) for d in message.doubts),
         streams=_streams(message),

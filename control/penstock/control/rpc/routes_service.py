@@ -16,7 +16,7 @@ from penstock.control.managers.tenancy.usage import UsageManager
 from penstock.control.rpc.route_wire import RouteEncoder, gateway_report, suspect
 from penstock.control.rpc.tenant_wire import with_shares
 from penstock.control.rpc.usage_wire import DayNews, day_holds, usage_rows
-from penstock.control.rpc.wire import stamp
+from penstock.control.rpc.wire import host_of, stamp
 from penstock.control.state.routing.snapshot import RouteSnapshot
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import routes_pb2, routes_pb2_grpc
@@ -57,7 +57,7 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
             async with asyncio.TaskGroup() as tasks:
                 telling: asyncio.Task[None] | None = None
                 async for message in requests:
-                    await self._take(message)
+                    await self._take(message, host_of(context.peer()))
                     if message.takes_replies and telling is None:
                         telling = tasks.create_task(self._tell(message, context))
                 if telling is not None:
@@ -71,10 +71,10 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
         await self._usage.flush()  # it may be a gateway's last word
         await context.write(routes_pb2.GatewayReportReply())
 
-    async def _take(self, message: routes_pb2.GatewayReport) -> None:
+    async def _take(self, message: routes_pb2.GatewayReport, machine: str) -> None:
         await self._reports.observe_stamp(message.gateway_id, stamp(message.stamp))
         try:
-            report = gateway_report(message)
+            report = gateway_report(message, machine)
         except OverflowError:
             raise OverflowError(f"at_ms is {message.at_ms}: not a time") from None
         suspected = [suspect(s) for s in message.suspects]

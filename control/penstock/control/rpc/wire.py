@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote
 
 from penstock.control.declared.messages import message_of, value_of
 from penstock.control.placement.placement import ReplicaOrder
@@ -59,6 +60,13 @@ def stamp(message: common_pb2.ClusterStamp) -> Stamp:
 def cluster_stamp(value: Stamp) -> common_pb2.ClusterStamp:
     """The inverse of `stamp`."""
     return message_of(common_pb2.ClusterStamp, value)
+
+
+def host_of(peer: str) -> str:
+    """The host of a gRPC peer, "ipv4:127.0.0.1:50051" or "ipv6:%5B::1%5D:50051"; IPv6 in brackets,
+    empty where it has none."""
+    kind, _, address = unquote(peer).partition(":")
+    return address.rpartition(":")[0] if kind in ("ipv4", "ipv6") else ""
 
 
 def milliseconds(moment: datetime) -> int:

@@ -82,6 +82,8 @@ class GatewayReport:
     streams: Mapping[str, int] = field(default_factory=dict)
     programs: Mapping[str, ProgramCounts] = field(default_factory=dict)  # by deployment
     canaries: tuple[StepCounts, ...] = ()  # of the rules that it has
+    metrics_address: str = ""  # host:port as it was told; empty: none
+    machine: str = ""  # the host that its reports come from
 
 
 @dataclass(frozen=True, slots=True)

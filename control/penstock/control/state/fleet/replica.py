@@ -329,6 +329,7 @@ class NodeFacts:
     resources: Resources = Resources()
     allows_model_code: bool = False  # takes engine arguments that run code of a model
     instance: str = ""  # of the agent, as in nodes.proto; empty: an agent that tells none
+    metrics_address: str = ""  # host:port as it was told; empty: none
 
 
 @dataclass(frozen=True, slots=True)

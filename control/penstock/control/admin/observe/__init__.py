@@ -1,0 +1,1 @@
+"""What was decided about requests, and what there is to scrape, in the admin API."""
