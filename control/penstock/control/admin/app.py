@@ -21,6 +21,7 @@ from penstock.control.admin.fleet.logs_api import logs_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
 from penstock.control.admin.idempotency import Answers
 from penstock.control.admin.middleware import AdminMiddleware
+from penstock.control.admin.observe.requests_api import requests_api
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
 from penstock.control.admin.rollout.deployments_api import DeploymentsApi
@@ -108,6 +109,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         ApplyApi(cluster, services.adapters, clock, fits).router(),
         audit_api(store),
         events_api(store, services.events),
+        requests_api(services.explain, clock),
         tokens_api(services.tokens),
         version_api(services, version),
         status_api(services.problems),

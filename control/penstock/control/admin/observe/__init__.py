@@ -1,0 +1,1 @@
+"""What was decided about requests, in the admin API."""

@@ -1,0 +1,1 @@
+"""Verbs that show what was decided about requests."""

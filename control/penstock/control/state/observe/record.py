@@ -1,0 +1,219 @@
+"""What a gateway decided about one request, and with which inputs: explain.proto in values. Pure.
+
+The admin API shows these as they are: their fields' texts are the API's documents. Times within a
+request are microseconds since it was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_US: Final = 253_402_300_799_999_999  # of the calendar
+
+
+def told(text: str, default: Any = 0) -> Any:
+    """A field with what it says."""
+    return field(default=default, metadata={"description": text})
+
+
+def moment(since_1970_us: int) -> datetime:
+    """A gateway's clock may be anywhere: what is beyond the calendar becomes its edge."""
+    return _EPOCH + timedelta(microseconds=min(max(since_1970_us, 0), _LAST_US))
+
+
+def microseconds(at: datetime) -> int:
+    """Since 1970; what was before counts as then."""
+    return max((at - _EPOCH) // timedelta(microseconds=1), 0)
+
+
+class Way(StrEnum):
+    """How a request came to a deployment."""
+
+    NAMED = "named"  # its client asked for it
+    CANARY = "canary"  # it is in the share of a canary of the one that was asked
+    RETURNED = "returned"  # its canary could not answer: the one that was asked is to
+    RUNG = "rung"  # of the ladder of the one that was asked
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTurn:
+    """What the estimate of a wait was made of, and what became of it."""
+
+    estimated_wait_ms: int = 0
+    ready: int = told("replicas")
+    with_room: int = told("of these, those that could take it at once")
+    running: int = told("requests of the deployment that had a place")
+    work_before: int = told("of all that went before it, in token work")
+    work_a_second: int = told("the pace that calls were seen to run at, of all places together")
+    ahead_high: int = told("requests that waited when it came, of high priority")
+    ahead_normal: int = told("likewise, of normal priority")
+    ahead_low: int = told("likewise, of low priority")
+    place: int = told("in the queue when it came, from 1; 0: it had a place at once")
+    priority: str = told("that it was granted", "")
+    waited_us: int = told("for places, before each attempt, here")
+
+    @property
+    def ahead(self) -> int:
+        """That waited when it came."""
+        return self.ahead_high + self.ahead_normal + self.ahead_low
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A request at one deployment."""
+
+    deployment: str = ""
+    way: Way = Way.NAMED
+    by: str = told("the alias or the split by which its name came here; empty: neither", "")
+    adapter: str = told("`name@version`; empty: the base model", "")
+    entered_us: int = 0
+    prompt_estimate: int = told("tokens")
+    completion_estimate: int = told("tokens that were reserved for the answer")
+    turn: QueueTurn | None = field(
+        default=None,
+        metadata={
+            "description": "as admission found the deployment; null: it was refused before that"
+        },
+    )
+    left_for: str = told("why it could not be answered here; empty: it was", "")
+    passed_over: bool = told("it was not even asked here", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A replica that was looked at."""
+
+    replica: str = ""
+    load: int = told("requests that it had, as the choice counts them")
+    verdict: str = told("`taken`, or why not", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A choice among replicas."""
+
+    policy: str = ""
+    looks: tuple[Look, ...] = told("those that were looked at, 8 at most", ())
+    more: int = told("others of the deployment, that were not looked at or are left out")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call to a replica."""
+
+    replica: str = ""
+    reason: str = told("why it was made: `first`, `failover`, `again`, `resume:kill`, ...", "")
+    pick: Pick | None = None
+    sent_us: int = 0
+    first_us: int = told("its first event; 0: none")
+    ended_us: int = 0
+    error: str = told("its code; empty: none", "")
+    queued_us: int = told("in the engine, as it says; 0: it does not")
+    prefill_us: int = 0
+    decode_us: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """What an engine did for a router program."""
+
+    call: str = ""
+    replica: str = ""
+    tokens: int = told("whose KV was moved")
+    took_us: int = 0
+    failure: str = told("empty: it was done", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Over a second between two writes of a stream."""
+
+    at_us: int = 0
+    ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request that has ended."""
+
+    # ---- whose it is
+    request_id: str = ""
+    client_request_id: str = told("the caller's own; empty: none", "")
+    trace_id: str = told("32 hexadecimal digits", "")
+    received_us: int = told("microseconds since 1970: when it had been read")
+    path: str = ""
+    tenant: str = told("empty: it came without a key", "")
+    key_id: str = ""
+    model: str = told("as the request named it; empty: it named none", "")
+    prompt_version: str = told("its `metadata.prompt_version`", "")
+
+    # ---- how it ended
+    status: int = told("what the client saw; 499: it left before")
+    outcome: str = told("`succeeded`, `failed`, `rejected`, `cancelled` or `invalid`", "")
+    error_code: str = told("empty: none", "")
+    drop_reason: str = told("as the client was told it; empty: admission let it in", "")
+    message: str = told("what its client was told; empty: no error", "")
+    duration_us: int = 0
+    phase_us: tuple[int, ...] = told("parse, resolve, admit, select, open, stream, settle", ())
+
+    # ---- where it was
+    stays: tuple[Stay, ...] = told("in their order; the last is where it ended", ())
+    attempts: tuple[Attempt, ...] = told("in their order; of more than 12 the last ones", ())
+    attempts_made: int = told("those that are left out included")
+    canary: str = told("the name of the one that its deployment has; empty: none", "")
+    of_candidate: bool = told("its arm", default=False)
+    degraded: str = told("why the answer is not what was asked for; empty: it is", "")
+    rung: str = told("that it is owed to: `trim`, `fallback:mini-2`", "")
+    trimmed_messages: int = told("left out of the prompt")
+    trimmed_tokens: int = 0
+    program: str = told("what came of its router program; empty: none was asked", "")
+    legs: tuple[Leg, ...] = told("that the program had engines do", ())
+    shadows: tuple[str, ...] = told("rules by which it was repeated", ())
+    suspect: bool = told("engines had died with it aboard: it ran apart", default=False)
+    quarantined: bool = told("it was refused for that", default=False)
+
+    # ---- the answer
+    model_version: str = ""
+    first_byte_us: int = told("0: none was handed to the client")
+    events: int = told("server-sent events handed to the client")
+    bytes: int = told("answer bytes handed to the client")
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    gaps: tuple[Gap, ...] = told("the longest 8", ())
+    cost_nanousd: int = told("billionths of a US dollar; 0: it has no price")
+
+    @property
+    def received_at(self) -> datetime:
+        """When it had been read."""
+        return moment(self.received_us)
+
+    @property
+    def duration_ms(self) -> float:
+        """From its reading to its end."""
+        return self.duration_us / 1000
+
+    @property
+    def first_byte_ms(self) -> float | None:
+        """When the client had the first byte of its answer; None: it had none."""
+        return self.first_byte_us / 1000 if self.first_byte_us else None
+
+    @property
+    def deployment(self) -> str:
+        """Where it ended; empty: nowhere."""
+        return self.stays[-1].deployment if self.stays else ""
+
+    @property
+    def replica(self) -> str:
+        """The last that it was sent to; empty: none."""
+        return self.attempts[-1].replica if self.attempts else ""
+
+    @property
+    def reason(self) -> str:
+        """Why it is not the answer that was asked for, in a word; empty: it is."""
+        return self.drop_reason or self.error_code or self.degraded
