@@ -35,8 +35,8 @@ SSE: Final = "text/event-stream"
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     status.HTTP_200_OK: {
         "description": "Each request as it ends, as in the list; `event: gateways` says who"
-        " tells of them, at once, with each change, and where there was nothing for ten seconds; `event:"
-        " left_out` how many are not told here, since they ended faster than they were taken",
+        " tells of them, at once, with each change, and where there was nothing for ten seconds;"
+        " `event: left_out` how many are not told, as they ended faster than they were taken",
         "content": {SSE: {"schema": {"type": "string"}}},
     }
 }

@@ -89,6 +89,11 @@ class ExplainManager:
         log.info("gateway can be asked", extra={"gateway": gateway, "instance": instance})
         return link
 
+    @property
+    def connected(self) -> frozenset[str]:
+        """Gateways that can be asked."""
+        return frozenset(self._links)
+
     def disconnect(self, link: GatewayLink) -> None:
         """It has ended."""
         if self._links.get(link.gateway) is link:

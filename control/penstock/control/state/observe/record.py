@@ -81,6 +81,7 @@ class Stay:
     )
     left_for: str = told("why it could not be answered here; empty: it was", "")
     passed_over: bool = told("it was not even asked here", default=False)
+    arm: str = told("what it left, as logs name it, where that is a part of the deployment", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ class RequestRecord:
     path: str = ""
     tenant: str = told("empty: it came without a key", "")
     key_id: str = ""
+    client: str = told("the address that it came from; empty: not to be told", "")
     model: str = told("as the request named it; empty: it named none", "")
     prompt_version: str = told("its `metadata.prompt_version`", "")
 
@@ -167,6 +169,7 @@ class RequestRecord:
     attempts_made: int = told("those that are left out included")
     canary: str = told("the name of the one that its deployment has; empty: none", "")
     of_candidate: bool = told("its arm", default=False)
+    asked: str = told("the deployment that was asked for, where it is degraded", "")
     degraded: str = told("why the answer is not what was asked for; empty: it is", "")
     rung: str = told("that it is owed to: `trim`, `fallback:mini-2`", "")
     trimmed_messages: int = told("left out of the prompt")

@@ -73,6 +73,7 @@ def _facts(it: RequestRecord) -> Iterator[tuple[str, str]]:
 
 def _whose(it: RequestRecord) -> str:
     whose = f"tenant {it.tenant}, key {it.key_id}" if it.tenant else "somebody without a key"
+    whose += f", at {it.client}" if it.client else ""
     return f"{whose}, who calls it {it.client_request_id}" if it.client_request_id else whose
 
 
@@ -112,7 +113,7 @@ def _tokens(it: RequestRecord) -> str:
 def _degraded(it: RequestRecord) -> str:
     if not it.degraded:
         return ""
-    asked = f" instead of {it.stays[0].deployment}" if it.stays else ""
+    asked = f" instead of {it.asked}" if it.asked else ""
     return f"{it.degraded}: the answer is owed to the rung {it.rung}{asked}"
 
 

@@ -56,7 +56,7 @@ def _stay(stay: Stay, until: int, *, was_sent: bool) -> Iterator[Moment]:
     if stay.turn:
         yield Moment(stay.entered_us, "; ".join(_turn(stay.turn, was_sent=was_sent)))
     if stay.left_for:
-        yield Moment(until, f"{stay.deployment} could not answer it: {stay.left_for}")
+        yield Moment(until, f"{stay.arm or stay.deployment} could not answer it: {stay.left_for}")
 
 
 def _turn(turn: QueueTurn, *, was_sent: bool) -> Iterator[str]:
