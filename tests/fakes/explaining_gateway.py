@@ -3,6 +3,7 @@ late, never, too much, what nobody asked."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -34,6 +35,7 @@ class ExplainingGateway:
         self.asked: list[v1.ExplainQuestion] = []
         self.answer: Answer = self.as_asked
         self.tails: dict[int, v1.RequestFilter] = {}
+        self.loop: asyncio.AbstractEventLoop  # the head's, where it is beside it
         self.tell: Callable[[v1.ExplainReply], Any]  # what it likes, while its stream is open
 
     async def over(self, stub: Any) -> grpc.StatusCode:
@@ -51,6 +53,7 @@ class ExplainingGateway:
 
     async def beside(self, explain: ExplainManager) -> None:
         """The same without a wire between, until the head ends it."""
+        self.loop = asyncio.get_running_loop()
         link = explain.connect(self.name, self.instance)
         self.tell = lambda said: link.take(reply(said, self.name))
         try:
@@ -67,6 +70,11 @@ class ExplainingGateway:
             said = v1.ExplainReply(question=number, records=ended, left_out=left_out)
             if told := self.tell(said):
                 await told
+
+    def end_elsewhere(self, *ended: v1.RequestRecord, left_out: int = 0) -> None:
+        """The same, from a thread that is not the head's."""
+        telling = self.end(*ended, left_out=left_out)
+        asyncio.run_coroutine_threadsafe(telling, self.loop).result()
 
     def as_asked(self, asked: v1.ExplainQuestion) -> Iterator[v1.ExplainReply]:
         """In two parts, as a real one's answers come in several."""

@@ -126,6 +126,8 @@ class ExplainManager:
     async def follow(self, wanted: RequestFilter) -> AsyncGenerator[Followed, None]:
         """What ends from now on, and at once who tells of it; ends with the head. Raises
         `Unavailable`."""
+        if self._closed:
+            raise Unavailable("this head ends: ask the next one")
         if len(self._tails) >= MOST_TAILS:
             raise Unavailable(f"{MOST_TAILS} follow requests already: end one of them first")
         tail = Tail(wanted)
@@ -133,8 +135,10 @@ class ExplainManager:
         for link in self._links.values():
             link.follow(tail)
         try:
-            while not self._closed:
+            ends = False
+            while not ends:
                 await tail.wait(STILL_THERE)
+                ends = self._closed
                 followed = tail.given(lambda: self._telling(tail))
                 yield followed
                 if followed.kept:
