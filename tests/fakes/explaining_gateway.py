@@ -116,9 +116,9 @@ def silent(_: v1.ExplainQuestion) -> Iterable[v1.ExplainReply]:
 
 
 def endless(asked: v1.ExplainQuestion) -> Iterator[v1.ExplainReply]:
-    """A hundred thousand records, none of them the last."""
-    for part in range(100):
-        records = [record(f"req_{part}_{n}", 1_000_000 - part) for n in range(1000)]
+    """Three times as many records as may be asked for, none of them the last."""
+    for part in range(30):
+        records = [record(f"req_{part}_{n}", 1_000_000 - part) for n in range(100)]
         yield v1.ExplainReply(question=asked.number, records=records)
 
 

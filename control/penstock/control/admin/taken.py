@@ -30,7 +30,7 @@ class Taken(StreamingResponse, Generic[Part]):
         super().__init__(
             _after(first, parts), media_type=media_type, headers={"cache-control": "no-store"}
         )
-        self._parts = parts
+        self._parts: AsyncGenerator[Part, None] = parts
         self._within = within.total_seconds()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

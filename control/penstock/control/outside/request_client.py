@@ -17,7 +17,7 @@ from penstock.control.outside.admin_transport import AdminTransport
 from penstock.control.outside.server_sent import SILENCE, server_sent
 from penstock.control.state.observe.asking import GatewayAnswer
 
-Told = RequestModel | LeftOutModel | list[GatewayAnswer]
+TailEvent = RequestModel | LeftOutModel | list[GatewayAnswer]
 _GATEWAYS = TypeAdapter(list[GatewayAnswer])
 
 
@@ -35,7 +35,7 @@ class RequestClient(AdminTransport):
             await self.call("GET", f"/requests/{quote(request_id, safe='')}"), ExplainedModel
         )
 
-    async def follow_requests(self, wanted: Mapping[str, str]) -> AsyncGenerator[Told, None]:
+    async def follow_requests(self, wanted: Mapping[str, str]) -> AsyncGenerator[TailEvent, None]:
         """Requests as they end, and first of all which gateways tell of theirs, until the head
         ends. Raises `Unavailable`."""
         parts = self.download(
@@ -45,7 +45,7 @@ class RequestClient(AdminTransport):
             yield _told(said)
 
 
-def _told(said: Mapping[str, str]) -> Told:
+def _told(said: Mapping[str, str]) -> TailEvent:
     match said.get("event"):
         case "gateways":
             return _GATEWAYS.validate_json(said["data"])

@@ -25,7 +25,7 @@ from tests.control.admin.app_harness import (
     running_admin,
 )
 from tests.fakes.control_values import NOON
-from tests.fakes.explaining_gateway import record, silent
+from tests.fakes.explaining_gateway import record
 from tests.fakes.waiting import until
 
 PATH = "/admin/v1/requests"
@@ -63,7 +63,7 @@ async def test_requests_are_listed_by_what_is_asked_the_newest_first(admin: Admi
     await listed(admin, deployment="mini", reason="queue_full", slower_than_ms=7, limit=3)
     asked = admin.gateway.asked[-1].list
     assert (asked.deployment, asked.reason, asked.slower_than_ms) == ("mini", "queue_full", 7)
-    assert asked.limit == 3
+    assert asked.limit == 4
 
 
 async def test_each_is_told_in_short_and_so_is_who_answered(admin: Admin) -> None:
@@ -141,9 +141,9 @@ async def test_one_that_is_forgotten_is_told_with_since_when_requests_are_kept(
 
 
 async def test_where_no_gateway_answers_it_is_told_as_that(admin: Admin) -> None:
-    admin.gateway.answer = silent
-    reply = await admin.client.get(f"{PATH}/req_2")
-    assert_problem(reply, 503, "gw-1: it did not answer within 2 s")
+    explain = admin.services.explain
+    explain.disconnect(explain.connect("gw-1", "of its last life"))
+    assert_problem(await admin.client.get(f"{PATH}/req_2"), 503, "no gateway answers: none is")
 
 
 async def test_a_viewer_may_read_and_nobody_without_a_token(admin: Admin) -> None:

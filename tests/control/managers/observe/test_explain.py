@@ -93,7 +93,8 @@ async def test_pages_over_several_gateways_leave_nothing_out_and_tell_nothing_tw
 
 
 async def test_one_that_is_slow_is_named_and_its_answer_is_passed_over_when_it_comes() -> None:
-    slow, quick = ExplainingGateway("gw-1", record("req_1")), ExplainingGateway("gw-2", record())
+    slow = ExplainingGateway("gw-1", record("req_1"))
+    quick = ExplainingGateway("gw-2", record("req_2"))
     slow.answer = silent
     async with asking(slow, quick, within=timedelta(milliseconds=50)) as explain:
         found = await explain.listed(ALL, None)

@@ -84,7 +84,7 @@ async def test_a_gateway_is_asked_on_its_stream_for_as_long_as_it_is_open(served
         assert (await served.explain.listed(wanted, None)).kept == []
         asked = explain_pb2.RequestFilter(
             deployment="mini", tenant="acme", status=5, reason="queue_full",
-            slower_than_ms=9, since_us=11, limit=7, before_us=13,
+            slower_than_ms=9, since_us=11, limit=8, before_us=13,
         )  # fmt: skip
         assert gateway.asked[-1].list == asked
         life.cancel()
@@ -126,7 +126,7 @@ async def test_a_stream_that_does_not_say_whose_it_is_is_refused(served: Served)
 async def test_numbers_and_words_that_nobody_knows_are_taken_as_they_are(served: Served) -> None:
     most = 2**64 - 1
     strange = record("req_1", most, status=2**32 - 1, outcome="enchanted", duration_us=most)
-    strange.stays.add(deployment="mini", way=9)  # type: ignore[arg-type]
+    strange.stays.add(deployment="mini", way=9)
     strange.attempts.add(replica="r1", reason="whim").pick.looks.add(replica="r1", load=7)
     strange.phase_us.extend([1] * 1000)
     gateway = ExplainingGateway("gw-1", strange)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from penstock.control.errors import InvalidInput
-from penstock.control.state.observe.asking import Place, Told, page_of
+from penstock.control.state.observe.asking import KeptRecords, Place, page_of
 from penstock.control.state.observe.record import RequestRecord
 
 
-def told(*at: int, more: bool = False) -> Told:
-    return Told(tuple(RequestRecord(f"req_{us}", received_us=us) for us in at), more=more)
+def told(*at: int, more: bool = False) -> KeptRecords:
+    return KeptRecords(tuple(RequestRecord(f"req_{us}", received_us=us) for us in at), more=more)
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def requests_api(
         two seconds is named. Each gateway keeps as many as it has memory for."""
         since_us = microseconds(moment_said("since", since, clock.now())) if since else 0
         asked = replace(wanted, since_us=since_us, limit=limit)
-        found = await explain.listed(asked, Place.of(after) if after else None)
+        found = await explain.listed(asked, None if after is None else Place.of(after))
         return RequestPage(
             requests=[RequestModel.of(kept) for kept in found.kept],
             next=found.next.text if found.next else None,

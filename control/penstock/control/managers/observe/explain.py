@@ -21,9 +21,9 @@ from penstock.control.state.cluster import GatewayState
 from penstock.control.state.observe.asking import (
     GatewayAnswer,
     Kept,
+    KeptRecords,
     Place,
     RequestFilter,
-    Told,
     page_of,
 )
 from penstock.control.supervision.clock import Clock
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 WITHIN: Final = timedelta(seconds=2)
 MOST_TAILS: Final = 16
+MOST_LISTED: Final = 1000  # that a gateway tells at once
 MOST_OF_AN_ID: Final = 20  # of one gateway: callers may use theirs again
 STILL_THERE: Final = timedelta(seconds=10)  # a follower is told something at least so often
 # Between what a follower is given: a thousand a second are enough for anybody, and leave the head
@@ -47,7 +48,7 @@ _AWAY: Final[Mapping[GatewayState, str]] = {
 }
 _NO_STREAM: Final = "it has no stream to be asked by: it lost it, or is of an older version"
 _NO_TAIL: Final = "it tells no more: it has ended that by itself, or takes no questions"
-_Answers = list[tuple[GatewayAnswer, Told]]
+_Answers = list[tuple[GatewayAnswer, KeptRecords]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,9 @@ class ExplainManager:
 
     async def listed(self, wanted: RequestFilter, after: Place | None) -> Listed:
         """The newest `limit`, or those behind a place."""
-        asked = replace(wanted, before_us=after.before_us) if after else wanted
+        # One more, which is that of the place itself, or says that there are others.
+        asked = replace(wanted, limit=min(wanted.limit + 1, MOST_LISTED))
+        asked = replace(asked, before_us=after.before_us) if after else asked
         answers = await self._ask(lambda link: link.list(asked))
         told = [(answer.id, said) for answer, said in answers]
         page = page_of(told, wanted.limit, after)
@@ -154,15 +157,15 @@ class ExplainManager:
         for tail in self._tails:
             tail.wake()
 
-    async def _ask(self, question: Callable[[GatewayLink], Awaitable[Told]]) -> _Answers:
+    async def _ask(self, question: Callable[[GatewayLink], Awaitable[KeptRecords]]) -> _Answers:
         """What each that is known said within the time, by its name."""
         asked = [self._told(link, question) for link in self._links.values()]
-        away = [(answer, Told()) for answer in self._away()]
+        away = [(answer, KeptRecords()) for answer in self._away()]
         return sorted([*await asyncio.gather(*asked), *away], key=lambda each: each[0].id)
 
     async def _told(
-        self, link: GatewayLink, question: Callable[[GatewayLink], Awaitable[Told]]
-    ) -> tuple[GatewayAnswer, Told]:
+        self, link: GatewayLink, question: Callable[[GatewayLink], Awaitable[KeptRecords]]
+    ) -> tuple[GatewayAnswer, KeptRecords]:
         try:
             async with asyncio.timeout(self._within.total_seconds()):
                 told = await question(link)
@@ -172,7 +175,7 @@ class ExplainManager:
             why = str(error)
         else:
             return told.answer(link.gateway), told
-        return GatewayAnswer(link.gateway, answered=False, detail=why), Told()
+        return GatewayAnswer(link.gateway, answered=False, detail=why), KeptRecords()
 
     def _away(self) -> list[GatewayAnswer]:
         """Gateways that cannot be asked, and why."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 from penstock.control.errors import InvalidInput, Unavailable
 from penstock.control.managers.changes import ChangeSignal
-from penstock.control.state.observe.asking import RequestFilter, Told
+from penstock.control.state.observe.asking import KeptRecords, RequestFilter
 from penstock.control.state.observe.record import RequestRecord
 
 MOST_UNSENT: Final = 64  # questions that wait to be taken by one gateway
@@ -84,11 +84,11 @@ class GatewayLink:
         self._tails: dict[int, TakesTail] = {}
         self._ended = False
 
-    async def list(self, wanted: RequestFilter) -> Told:
+    async def list(self, wanted: RequestFilter) -> KeptRecords:
         """Its newest that are so. Raises `Unavailable`."""
         return await self._ask(Question(0, list=wanted), wanted.limit)
 
-    async def find(self, request_id: str, most: int) -> Told:
+    async def find(self, request_id: str, most: int) -> KeptRecords:
         """Those that have this id. Raises `Unavailable`."""
         return await self._ask(Question(0, id=request_id), most)
 
@@ -138,7 +138,7 @@ class GatewayLink:
         for tail in self._tails.values():
             tail.changed()
 
-    async def _ask(self, question: Question, most: int) -> Told:
+    async def _ask(self, question: Question, most: int) -> KeptRecords:
         if self._ended:
             raise Unavailable("its stream has ended")
         if not self._can_take():
@@ -152,7 +152,7 @@ class GatewayLink:
             del self._answers[number]
             self._take_back(number)
         records = tuple(answer.records)
-        return Told(records, answer.kept_since_us, more=len(records) >= most)
+        return KeptRecords(records, answer.kept_since_us, more=len(records) >= most)
 
     def _can_take(self) -> bool:
         return not self._ended and len(self._unsent) < MOST_UNSENT

@@ -95,7 +95,7 @@ class GatewayAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class KeptRecords:
     """What a gateway said, whole."""
 
     records: tuple[RequestRecord, ...] = ()
@@ -115,7 +115,7 @@ class Page(NamedTuple):
     next: Place | None  # where to go on; None: that is all
 
 
-def page_of(told: Iterable[tuple[str, Told]], limit: int, after: Place | None) -> Page:
+def page_of(told: Iterable[tuple[str, KeptRecords]], limit: int, after: Place | None) -> Page:
     """What stands behind a place, of what each gateway said when it was asked for its newest
     `limit` from there on. What is older than the last of one that has more is left for later: what
     it has in between is not known."""

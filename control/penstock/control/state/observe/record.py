@@ -15,7 +15,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_US: Final = 253_402_300_799_999_999  # of the calendar
 
 
-def told(text: str, default: Any = 0) -> Any:
+def described(text: str, default: Any = 0) -> Any:
     """A field with what it says."""
     return field(default=default, metadata={"description": text})
 
@@ -44,17 +44,19 @@ class QueueTurn:
     """What the estimate of a wait was made of, and what became of it."""
 
     estimated_wait_ms: int = 0
-    ready: int = told("replicas")
-    with_room: int = told("of these, those that could take it at once")
-    running: int = told("requests of the deployment that had a place")
-    work_before: int = told("of all that went before it, in token work")
-    work_a_second: int = told("the pace that calls were seen to run at, of all places together")
-    ahead_high: int = told("requests that waited when it came, of high priority")
-    ahead_normal: int = told("likewise, of normal priority")
-    ahead_low: int = told("likewise, of low priority")
-    place: int = told("in the queue when it came, from 1; 0: it had a place at once")
-    priority: str = told("that it was granted", "")
-    waited_us: int = told("for places, before each attempt, here")
+    ready: int = described("replicas")
+    with_room: int = described("of these, those that could take it at once")
+    running: int = described("requests of the deployment that had a place")
+    work_before: int = described("of all that went before it, in token work")
+    work_a_second: int = described(
+        "the pace that calls were seen to run at, of all places together"
+    )
+    ahead_high: int = described("requests that waited when it came, of high priority")
+    ahead_normal: int = described("likewise, of normal priority")
+    ahead_low: int = described("likewise, of low priority")
+    place: int = described("in the queue when it came, from 1; 0: it had a place at once")
+    priority: str = described("that it was granted", "")
+    waited_us: int = described("for places, before each attempt, here")
 
     @property
     def ahead(self) -> int:
@@ -68,20 +70,22 @@ class Stay:
 
     deployment: str = ""
     way: Way = Way.NAMED
-    by: str = told("the alias or the split by which its name came here; empty: neither", "")
-    adapter: str = told("`name@version`; empty: the base model", "")
+    by: str = described("the alias or the split by which its name came here; empty: neither", "")
+    adapter: str = described("`name@version`; empty: the base model", "")
     entered_us: int = 0
-    prompt_estimate: int = told("tokens")
-    completion_estimate: int = told("tokens that were reserved for the answer")
+    prompt_estimate: int = described("tokens")
+    completion_estimate: int = described("tokens that were reserved for the answer")
     turn: QueueTurn | None = field(
         default=None,
         metadata={
             "description": "as admission found the deployment; null: it was refused before that"
         },
     )
-    left_for: str = told("why it could not be answered here; empty: it was", "")
-    passed_over: bool = told("it was not even asked here", default=False)
-    arm: str = told("what it left, as logs name it, where that is a part of the deployment", "")
+    left_for: str = described("why it could not be answered here; empty: it was", "")
+    passed_over: bool = described("it was not even asked here", default=False)
+    arm: str = described(
+        "what it left, as logs name it, where that is a part of the deployment", ""
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,8 @@ class Look:
     """A replica that was looked at."""
 
     replica: str = ""
-    load: int = told("requests that it had, as the choice counts them")
-    verdict: str = told("`taken`, or why not", "")
+    load: int = described("requests that it had, as the choice counts them")
+    verdict: str = described("`taken`, or why not", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +102,8 @@ class Pick:
     """A choice among replicas."""
 
     policy: str = ""
-    looks: tuple[Look, ...] = told("those that were looked at, 8 at most", ())
-    more: int = told("others of the deployment, that were not looked at or are left out")
+    looks: tuple[Look, ...] = described("those that were looked at, 8 at most", ())
+    more: int = described("others of the deployment, that were not looked at or are left out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +111,13 @@ class Attempt:
     """One call to a replica."""
 
     replica: str = ""
-    reason: str = told("why it was made: `first`, `failover`, `again`, `resume:kill`, ...", "")
+    reason: str = described("why it was made: `first`, `failover`, `again`, `resume:kill`, ...", "")
     pick: Pick | None = None
     sent_us: int = 0
-    first_us: int = told("its first event; 0: none")
+    first_us: int = described("its first event; 0: none")
     ended_us: int = 0
-    error: str = told("its code; empty: none", "")
-    queued_us: int = told("in the engine, as it says; 0: it does not")
+    error: str = described("its code; empty: none", "")
+    queued_us: int = described("in the engine, as it says; 0: it does not")
     prefill_us: int = 0
     decode_us: int = 0
     cached_tokens: int = 0
@@ -125,9 +129,9 @@ class Leg:
 
     call: str = ""
     replica: str = ""
-    tokens: int = told("whose KV was moved")
+    tokens: int = described("whose KV was moved")
     took_us: int = 0
-    failure: str = told("empty: it was done", "")
+    failure: str = described("empty: it was done", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,52 +148,52 @@ class RequestRecord:
 
     # ---- whose it is
     request_id: str = ""
-    client_request_id: str = told("the caller's own; empty: none", "")
-    trace_id: str = told("32 hexadecimal digits", "")
-    received_us: int = told("microseconds since 1970: when it had been read")
+    client_request_id: str = described("the caller's own; empty: none", "")
+    trace_id: str = described("32 hexadecimal digits", "")
+    received_us: int = described("microseconds since 1970: when it had been read")
     path: str = ""
-    tenant: str = told("empty: it came without a key", "")
+    tenant: str = described("empty: it came without a key", "")
     key_id: str = ""
-    client: str = told("the address that it came from; empty: not to be told", "")
-    model: str = told("as the request named it; empty: it named none", "")
-    prompt_version: str = told("its `metadata.prompt_version`", "")
+    client: str = described("the address that it came from; empty: not to be told", "")
+    model: str = described("as the request named it; empty: it named none", "")
+    prompt_version: str = described("its `metadata.prompt_version`", "")
 
     # ---- how it ended
-    status: int = told("what the client saw; 499: it left before")
-    outcome: str = told("`succeeded`, `failed`, `rejected`, `cancelled` or `invalid`", "")
-    error_code: str = told("empty: none", "")
-    drop_reason: str = told("as the client was told it; empty: admission let it in", "")
-    message: str = told("what its client was told; empty: no error", "")
+    status: int = described("what the client saw; 499: it left before")
+    outcome: str = described("`succeeded`, `failed`, `rejected`, `cancelled` or `invalid`", "")
+    error_code: str = described("empty: none", "")
+    drop_reason: str = described("as the client was told it; empty: admission let it in", "")
+    message: str = described("what its client was told; empty: no error", "")
     duration_us: int = 0
-    phase_us: tuple[int, ...] = told("parse, resolve, admit, select, open, stream, settle", ())
+    phase_us: tuple[int, ...] = described("parse, resolve, admit, select, open, stream, settle", ())
 
     # ---- where it was
-    stays: tuple[Stay, ...] = told("in their order; the last is where it ended", ())
-    attempts: tuple[Attempt, ...] = told("in their order; of more than 12 the last ones", ())
-    attempts_made: int = told("those that are left out included")
-    canary: str = told("the name of the one that its deployment has; empty: none", "")
-    of_candidate: bool = told("its arm", default=False)
-    asked: str = told("the deployment that was asked for, where it is degraded", "")
-    degraded: str = told("why the answer is not what was asked for; empty: it is", "")
-    rung: str = told("that it is owed to: `trim`, `fallback:mini-2`", "")
-    trimmed_messages: int = told("left out of the prompt")
+    stays: tuple[Stay, ...] = described("in their order; the last is where it ended", ())
+    attempts: tuple[Attempt, ...] = described("in their order; of more than 12 the last ones", ())
+    attempts_made: int = described("those that are left out included")
+    canary: str = described("the name of the one that its deployment has; empty: none", "")
+    of_candidate: bool = described("its arm", default=False)
+    asked: str = described("the deployment that was asked for, where it is degraded", "")
+    degraded: str = described("why the answer is not what was asked for; empty: it is", "")
+    rung: str = described("that it is owed to: `trim`, `fallback:mini-2`", "")
+    trimmed_messages: int = described("left out of the prompt")
     trimmed_tokens: int = 0
-    program: str = told("what came of its router program; empty: none was asked", "")
-    legs: tuple[Leg, ...] = told("that the program had engines do", ())
-    shadows: tuple[str, ...] = told("rules by which it was repeated", ())
-    suspect: bool = told("engines had died with it aboard: it ran apart", default=False)
-    quarantined: bool = told("it was refused for that", default=False)
+    program: str = described("what came of its router program; empty: none was asked", "")
+    legs: tuple[Leg, ...] = described("that the program had engines do", ())
+    shadows: tuple[str, ...] = described("rules by which it was repeated", ())
+    suspect: bool = described("engines had died with it aboard: it ran apart", default=False)
+    quarantined: bool = described("it was refused for that", default=False)
 
     # ---- the answer
     model_version: str = ""
-    first_byte_us: int = told("0: none was handed to the client")
-    events: int = told("server-sent events handed to the client")
-    bytes: int = told("answer bytes handed to the client")
+    first_byte_us: int = described("0: none was handed to the client")
+    events: int = described("server-sent events handed to the client")
+    bytes: int = described("answer bytes handed to the client")
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
-    gaps: tuple[Gap, ...] = told("the longest 8", ())
-    cost_nanousd: int = told("billionths of a US dollar; 0: it has no price")
+    gaps: tuple[Gap, ...] = described("the longest 8", ())
+    cost_nanousd: int = described("billionths of a US dollar; 0: it has no price")
 
     @property
     def received_at(self) -> datetime:
