@@ -164,7 +164,7 @@ def test_words_of_a_newer_gateway_and_what_makes_no_sense_are_told_as_they_are()
     strange = RequestRecord(
         request_id="req_1", received_us=most, status=most, outcome="enchanted", duration_us=most,
         phase_us=(most,) * 16, program="dreamt",
-        stays=(Stay(entered_us=most), Stay("mini", turn=QueueTurn(most, most, most, most, most, most, most))),
+        stays=(Stay(entered_us=most), Stay("mini", turn=QueueTurn(most, ahead_low=most))),
         attempts=(Attempt("r1", "whim", Pick("dice", (Look("r1", most, "odd"),), most)),),
         gaps=(Gap(most, most),),
     )  # fmt: skip
