@@ -35,7 +35,7 @@ class Way(StrEnum):
 
     NAMED = "named"  # its client asked for it
     CANARY = "canary"  # it is in the share of a canary of the one that was asked
-    RETURNED = "returned"  # its canary could not answer: the one that was asked is to
+    RETURNED = "returned"  # its canary could not, or no rung: the one that was asked is to
     RUNG = "rung"  # of the ladder of the one that was asked
 
 

@@ -19,7 +19,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
 WAYS: Final[Mapping[Way, str]] = {
     Way.NAMED: "its client asked for it",
     Way.CANARY: "it is in the share of a canary of the deployment that was asked for",
-    Way.RETURNED: "the canary could not answer it, so the deployment that was asked for is to",
+    Way.RETURNED: "neither its canary nor a rung could answer it: the one that was asked for is to",
     Way.RUNG: "a rung of the ladder of the deployment that was asked for",
 }
 VERDICTS: Final[Mapping[str, str]] = {
@@ -27,7 +27,7 @@ VERDICTS: Final[Mapping[str, str]] = {
     "full": "full: it may be given no more",
     "not_ready": "not ready",
     "doubted": "doubted: this gateway sends it nothing for now",
-    "tried": "tried before",
+    "tried": "tried before, or where another runs that engines may die of",
     "unequal": "unequal: the answer can not go on there",
     "other_revision": "other_revision: its session or its arm is at another one",
     "no_slot": "no_slot: it has no place for the adapter",
