@@ -113,7 +113,7 @@ REFUSED = replace(
           "leg: remote_send at r2, KV of 992 tokens, 55 ms, done",
           "leg: prep_recv at r3, 0 ms, failed: deadline"]),
         (left(replace(OK, canary="next", of_candidate=True), "mini", "engine_dead", Way.RETURNED),
-         ["canary: next, candidate arm", "it comes to mini: neither its canary nor a rung could answer"]),
+         ["canary: next, candidate arm", "it comes to mini: neither its canary nor a rung"]),
         (replace(OK, canary="next", stays=(Stay("small", Way.CANARY, by="mini:calm",
                                                  adapter="calm@2"),)),
          ["canary: next, stable arm", "deployment small with adapter calm@2 by mini:calm",
