@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from penstock.control.admin.observe.requests_api import requests_api
+from penstock.control.admin.observe.requests_api import RequestsApi
 from penstock.control.managers.observe.tail import MOST_WAITING
 from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.state.tenancy.tokens import Role
@@ -237,7 +237,7 @@ async def test_a_follower_that_takes_too_slowly_is_told_how_much_it_lost(admin: 
 
 async def test_a_follower_that_takes_nothing_any_more_makes_room(admin: Admin) -> None:
     explain = admin.services.explain
-    impatient = requests_api(explain, admin.clock, taken_within=timedelta(milliseconds=20))
+    impatient = RequestsApi(explain, admin.clock, timedelta(milliseconds=20)).router()
     admin.app.router.routes[:0] = impatient.routes
     await Reader(admin.app).read()
     await until(lambda: not admin.gateway.tails, "its end")

@@ -53,6 +53,11 @@ Reason = Annotated[
     Text, Query(description="the drop reason, the error's code, or why it was degraded")
 ]
 
+Since = Annotated[str, Query(max_length=64, description=f"received since then: {SHAPE}")]
+RequestId = Annotated[
+    str, Path(min_length=1, max_length=LONGEST_ID, description="ours, or its caller's")
+]
+
 
 def _wanted(
     deployment: Annotated[Text, Query(description="where it ended, or was asked for")] = "",
@@ -68,19 +73,32 @@ def _wanted(
 Asked = Annotated[RequestFilter, Depends(_wanted)]
 
 
-def requests_api(
-    explain: ExplainManager, clock: Clock, taken_within: timedelta = TAKEN_WITHIN
-) -> APIRouter:
-    """Read by anybody with a token: there is neither prompt nor answer in it."""
-    router = resources("/requests", tag="requests")
+class RequestsApi:
+    """The handlers of /requests; their docstrings are the API's documents. Read by anybody with a
+    token: there is neither prompt nor answer in it."""
 
-    @router.get("")
+    def __init__(
+        self, explain: ExplainManager, clock: Clock, taken_within: timedelta = TAKEN_WITHIN
+    ) -> None:
+        self._explain = explain
+        self._clock = clock
+        self._taken_within = taken_within
+
+    def router(self) -> APIRouter:
+        """The handlers on their paths."""
+        router = resources("/requests", tag="requests")
+        router.get("")(self.list_requests)
+        router.get("/tail", response_class=StreamingResponse, responses=STREAM)(
+            self.follow_requests
+        )
+        router.get("/{request_id:path}")(self.explain_request)
+        return router
+
     async def list_requests(
+        self,
         _: Viewer,
         wanted: Asked,
-        since: Annotated[
-            str, Query(max_length=64, description=f"received since then: {SHAPE}")
-        ] = "",
+        since: Since = "",
         limit: Annotated[int, Query(ge=1, le=MOST, description="at most")] = USUAL,
         after: Annotated[
             str | None, Query(description="go on behind this: `next` of the page before")
@@ -88,32 +106,25 @@ def requests_api(
     ) -> RequestPage:
         """Requests that have ended, of all gateways, the newest first; who does not answer within
         two seconds is named. Each gateway keeps as many as it has memory for."""
-        since_us = microseconds(moment_said("since", since, clock.now())) if since else 0
+        since_us = microseconds(moment_said("since", since, self._clock.now())) if since else 0
         asked = replace(wanted, since_us=since_us, limit=limit)
-        found = await explain.listed(asked, None if after is None else Place.of(after))
+        found = await self._explain.listed(asked, None if after is None else Place.of(after))
         return RequestPage(
             requests=[RequestModel.of(kept) for kept in found.kept],
             next=found.next.text if found.next else None,
             gateways=list(found.gateways),
         )
 
-    @router.get("/tail", response_class=StreamingResponse, responses=STREAM)
-    async def follow_requests(_: Viewer, wanted: Asked) -> StreamingResponse:
+    async def follow_requests(self, _: Viewer, wanted: Asked) -> StreamingResponse:
         """Requests as they end, as server-sent events."""
-        told = _told(explain.follow(wanted))
+        told = _told(self._explain.follow(wanted))
         first = await anext(told)  # so that what goes wrong is told as an error
-        return Taken(first, told, media_type=SSE, within=taken_within)
+        return Taken(first, told, media_type=SSE, within=self._taken_within)
 
-    @router.get("/{request_id:path}")
-    async def explain_request(
-        request_id: Annotated[
-            str, Path(min_length=1, max_length=LONGEST_ID, description="ours, or its caller's")
-        ],
-        _: Viewer,
-    ) -> ExplainedModel:
+    async def explain_request(self, request_id: RequestId, _: Viewer) -> ExplainedModel:
         """All that was decided about a request, with its inputs, and what that comes to in words;
         of several that have this id of their caller's, the newest."""
-        found = await explain.found(request_id)
+        found = await self._explain.found(request_id)
         newest, *others = found.kept
         return ExplainedModel(
             gateway=newest.gateway,
@@ -122,8 +133,6 @@ def requests_api(
             namesakes=[each.record.request_id for each in others],
             gateways=list(found.gateways),
         )
-
-    return router
 
 
 async def _told(parts: AsyncGenerator[Followed, None]) -> AsyncGenerator[str, None]:
