@@ -30,7 +30,7 @@ GONE = {
     },
 }
 # What users see by its name.
-SEEN = {"heard_at"}
+SEEN = {"heard_at", "with_room"}
 
 
 def words(name: str) -> set[str]:

@@ -24,6 +24,7 @@ STATUS_OF = {
     "unknown-shadow": 404,
     "unknown-canary": 404,
     "unknown-recording": 404,
+    "unknown-request": 404,
     "unknown-engine": 404,
     "conflict": 409,
     "deployment-exists": 409,

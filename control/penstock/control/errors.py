@@ -48,6 +48,7 @@ class Code(StrEnum):
     UNKNOWN_CANARY = "unknown-canary", 404, "no canary has this name"
     UNKNOWN_ENGINE = "unknown-engine", 404, "no engine has this name or id"
     UNKNOWN_RECORDING = "unknown-recording", 404, "no recording has this name"
+    UNKNOWN_REQUEST = "unknown-request", 404, "no gateway keeps what it decided about the request"
 
     CONFLICT = "conflict", 409, "what exists already stands in the way"
     DEPLOYMENT_EXISTS = "deployment-exists", 409, "a deployment of this name exists"

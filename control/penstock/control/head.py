@@ -76,6 +76,7 @@ async def _run(head: Head, settings: HeadSettings) -> None:
         await stop.requested.wait()
         log.info("head stops", extra={"gateway_too": stop.gateway_too})
         head.events.close()
+        head.explain.close()
         head.admin.stop()
         await asyncio.wait([admin])
         if gateway is not None:  # the gateway itself runs on, for the next head

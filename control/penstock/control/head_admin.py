@@ -20,6 +20,7 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.fleet.replica_logs import AgentLogs
+from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.rollout.fits import AsksNodes
 from penstock.control.managers.rollout.trials import ReplicaCaller
@@ -49,6 +50,7 @@ class AdminSources:
     nodes: AsksNodes
     events: EventManager
     engines: EngineManager
+    explain: ExplainManager
     gateways: GatewayManager | None
     problems: Callable[[], Sequence[Problem]]
     tokens: TokenManager
@@ -82,6 +84,7 @@ def admin_server(
         sources.logs,
         sources.engines,
         sources.nodes,
+        sources.explain,
         settings.base_url,
         sources.gateways,
         sources.traffic,

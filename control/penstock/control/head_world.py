@@ -35,6 +35,7 @@ from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
 from penstock.control.managers.fleet.proxies import GatewayManager
+from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.problem_watch import ProblemWatch
 from penstock.control.managers.rollout.deployments import DeploymentManager, ReconcileObserver
 from penstock.control.managers.rollout.engines import EngineManager
@@ -88,18 +89,18 @@ class Head:
     events: EventManager
     engines: EngineManager
     canaries: CanaryJudge
+    explain: ExplainManager
 
 
 @asynccontextmanager
 async def built(settings: HeadSettings) -> AsyncIterator[Head]:
     """Builds the head, listening but idle; takes it apart at the end, in reverse."""
-    clock = SystemClock()
     async with AsyncExitStack() as stack:
         stack.enter_context(owned(settings.data_dir))
         dialer = Dialer(security := _security(settings))
         sock = _listening(settings, stack)
         store = await _store(settings, stack)
-        signs, traffic = GatewaySigns(clock), Traffic()
+        signs, traffic = GatewaySigns(clock := SystemClock()), Traffic()
         timed, cluster, routes, metrics, watch = await _observed(settings, store, clock, traffic)
         placement = _placement(cluster, dialer, stack)
         adapters = await head_adapters(settings, cluster, placement, clock, stack)
@@ -107,12 +108,12 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         usage, spend = await _usage(cluster, timed, clock, stack)
         events = EventManager(cluster, timed, clock, metrics)
         tokens, nodes = await _nodes(settings, cluster, health, adapters, clock)
-        service = RoutesService(routes, GatewayReports(cluster, signs, clock, traffic), usage)
+        service, explain = _routes_service(cluster, routes, usage, signs, traffic, clock)
         rpc_address = await _serve_rpc(settings, security, (service, nodes), stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
-        asked = (*_asked(dialer, shadows), placement, events, engines)
+        asked = (*_asked(dialer, shadows), placement, events, engines, explain)
         sources = AdminSources(traffic, spend, *asked, gateway, watch.now, tokens)
         admin = admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
@@ -131,7 +132,22 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
             events,
             engines,
             _canaries(cluster, adapters, shadows, clock),
+            explain,
         )
+
+
+def _routes_service(
+    cluster: ClusterStore,
+    routes: RouteManager,
+    usage: UsageManager,
+    signs: GatewaySigns,
+    traffic: Traffic,
+    clock: SystemClock,
+) -> tuple[RoutesService, ExplainManager]:
+    """Who speaks to gateways, and who asks them about requests."""
+    reports = GatewayReports(cluster, signs, clock, traffic)
+    explain = ExplainManager(cluster, clock)
+    return RoutesService(routes, reports, usage, explain), explain
 
 
 def _canaries(

@@ -26,12 +26,14 @@ from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.replica_logs import LogPart, LogRequest
+from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.routing.traffic import Traffic
 from penstock.control.managers.tenancy.spend import SpendManager
 from penstock.control.managers.tenancy.tokens import TokenManager
 from penstock.control.managers.write import Write
+from penstock.control.outside.clock import SystemClock
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.settings import EngineLimits
 from penstock.control.state.fleet.memory import MemoryFit
@@ -46,6 +48,7 @@ from penstock.control.store.adapters.evidence_reports import EvidenceReports
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.event_counts import EventCounts
+from tests.fakes.explaining_gateway import ExplainingGateway
 
 SECRET = "pst_secret"
 
@@ -86,6 +89,7 @@ class Admin:
     events: EventManager
     logs: FakeLogs
     fits: FakeFits
+    gateway: ExplainingGateway  # can be asked about requests
 
     async def headers(self, role: Role) -> dict[str, str]:
         """Those of a caller with a new token of this role, whose name is the role's."""
@@ -215,8 +219,7 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
         contents = AdapterContents(Path(directory, "adapters"))
         scratch = Path(directory, "adapters", INCOMING)
         hub = Path(directory, "hub")
-        sources = MachineSources(scratch, hub)
-        library = AdapterLibrary(contents, sources, cluster.view, clock)
+        library = AdapterLibrary(contents, MachineSources(scratch, hub), cluster.view, clock)
         library.open()
         reports = EvidenceReports(Path(directory, "evidence"))
         adapters = AdapterManager(cluster, library, MachineModels(hub), reports, clock)
@@ -236,13 +239,17 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             logs := FakeLogs(),
             EngineManager(cluster, routes, clock, EngineLimits(per_token=3, total=5)),
             fits := FakeFits(),
+            explain := ExplainManager(cluster, SystemClock()),
             "http://127.0.0.1:8080/v1",
             traffic=(traffic := Traffic()),
         )
         app = admin_app(services, "1.2.3", hosts=hosts)
-        async with client_of(app) as client:
+        async with client_of(app) as client, asyncio.TaskGroup() as tasks:
+            life = tasks.create_task((gateway := ExplainingGateway()).beside(explain))
             made = (app, client, cluster, store, tokens, clock, traffic, contents, services)
-            yield Admin(*made, library, replicas, comparisons, recorded, events, logs, fits)
+            told = (replicas, comparisons, recorded, events, logs, fits, gateway)
+            yield Admin(*made, library, *told)
+            life.cancel()
 
 
 def assert_problem(reply: httpx.Response, status: int, *words: str) -> None:

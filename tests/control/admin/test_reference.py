@@ -10,8 +10,8 @@ import pytest
 from tests.control.admin.reference import HEAD, PAGE, document, page_of, routes_of
 
 RENEW = ".venv/bin/python -m tests.control.admin.reference"
-# An index of what was asked, whose page is an object: it tells where the next one begins.
-OWN_PAGES = "GET /audit"
+# Indexes of what happened, whose pages are objects: they tell where the next one begins.
+OWN_PAGES = ("GET /audit", "GET /requests")
 
 
 @pytest.fixture(name="told")
@@ -24,8 +24,8 @@ async def test_every_route_takes_what_its_kind_should(told: Mapping[str, Any]) -
     assert len(routes) > 60
     missing = {each.name: each.missing for each in routes if each.missing}
     assert missing == {}, "admin/writes.py, admin/parameters.py and admin/auth.py have them"
-    (audit,) = (each for each in routes if each.name == OWN_PAGES)
-    assert {"limit", "after"} <= audit.parameters
+    own = [each for each in routes if each.name in OWN_PAGES]
+    assert [each.name for each in own if {"limit", "after"} <= each.parameters] == list(OWN_PAGES)
 
 
 async def test_the_page_has_every_route(told: Mapping[str, Any]) -> None:

@@ -20,6 +20,8 @@ VERBS = (
     "status",
     "describe",
     "events",
+    "requests",
+    "explain",
     "logs",
     "deploy",
     "scale",

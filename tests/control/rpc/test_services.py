@@ -20,6 +20,7 @@ from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
+from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
@@ -100,11 +101,10 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     health = HealthManager(cluster, NoPinger(), clock, PATIENCE, ping_every=timedelta(seconds=1))
     await cluster.observe(_with_everything, "test")
     await routes.open()
-    server, port = await serve_rpc(
-        "127.0.0.1:0",
-        RoutesService(routes, GatewayReports(cluster, GatewaySigns(clock), clock), usage),
-        NodesService(health, timedelta(seconds=1), contents),
-    )
+    reports = GatewayReports(cluster, GatewaySigns(clock), clock)
+    service = RoutesService(routes, reports, usage, ExplainManager(cluster, clock))
+    agents = NodesService(health, timedelta(seconds=1), contents)
+    server, port = await serve_rpc("127.0.0.1:0", service, agents)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         nodes = nodes_pb2_grpc.NodesStub(channel)  # type: ignore[no-untyped-call]
         yield Served(cluster, contents, nodes, routes_pb2_grpc.RoutesStub(channel))  # type: ignore[no-untyped-call]

@@ -15,6 +15,7 @@ import pytest
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
+from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.tenancy.shares import ShareManager
 from penstock.control.managers.tenancy.spend import SpendManager
@@ -91,7 +92,7 @@ async def served() -> AsyncIterator[Served]:
     routes = RouteManager(cluster, clock)
     reports = GatewayReports(cluster, GatewaySigns(clock), clock)
     server = grpc.aio.server()
-    service = RoutesService(routes, reports, usage)
+    service = RoutesService(routes, reports, usage, ExplainManager(cluster, clock))
     routes_pb2_grpc.add_RoutesServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -21,6 +21,7 @@ from penstock.control.admin.fleet.logs_api import logs_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
 from penstock.control.admin.idempotency import Answers
 from penstock.control.admin.middleware import AdminMiddleware
+from penstock.control.admin.observe.requests_api import RequestsApi
 from penstock.control.admin.observe.scrape_targets_api import scrape_targets_api
 from penstock.control.admin.problems import install_problems
 from penstock.control.admin.recording.api import RecordingsApi
@@ -81,7 +82,6 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
     evidence = EvidenceManager(cluster, services.adapters)
     tenants = TenantManager(cluster, clock)
     shadows = ShadowManager(cluster, clock)
-    recordings = RecordingManager(cluster, clock)
     return [
         deployments.router(),
         RevisionsApi(deployments).router(),
@@ -105,10 +105,11 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         usage_api(store, tenants, clock),
         ShadowsApi(shadows, services.comparisons, store, clock).router(),
         CanariesApi(CanaryManager(cluster, clock), cluster).router(),
-        RecordingsApi(recordings, services.recorded).router(),
+        RecordingsApi(RecordingManager(cluster, clock), services.recorded).router(),
         ApplyApi(cluster, services.adapters, clock, fits).router(),
         audit_api(store),
         events_api(store, services.events),
+        RequestsApi(services.explain, clock).router(),
         tokens_api(services.tokens),
         version_api(services, version),
         status_api(services.problems),

@@ -13,6 +13,7 @@ from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.replica_logs import AgentLogs
+from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.rollout.fits import AsksNodes
 from penstock.control.managers.rollout.trials import ReplicaCaller
@@ -44,6 +45,7 @@ class AdminServices:
     logs: AgentLogs
     engines: EngineManager
     nodes: AsksNodes
+    explain: ExplainManager
     base_url: str | None = None  # where clients reach a gateway; None: nobody knows
     gateways: GatewayReplacer | None = None  # None: the head runs no gateway
     traffic: Traffic = field(default_factory=Traffic)

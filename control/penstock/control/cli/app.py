@@ -12,6 +12,7 @@ from penstock.control.cli.fleet.logs import logs
 from penstock.control.cli.fleet.status import status
 from penstock.control.cli.fleet.verbs import drain, nodes, replace
 from penstock.control.cli.observe.monitoring import monitoring
+from penstock.control.cli.observe.requests import explain, requests
 from penstock.control.cli.processes import head, node
 from penstock.control.cli.recording.replaying import replay
 from penstock.control.cli.recording.verbs import record
@@ -41,6 +42,8 @@ app.command(rich_help_panel="On one machine", help=UP_HELP)(up)
 app.command(rich_help_panel="Looking")(status)
 app.command(rich_help_panel="Looking")(describe)
 app.command(rich_help_panel="Looking")(events)
+app.command(rich_help_panel="Looking")(requests)
+app.command(rich_help_panel="Looking")(explain)
 app.command(rich_help_panel="Looking")(logs)
 app.command(rich_help_panel="Looking")(usage)
 app.command(rich_help_panel="Looking")(spend)

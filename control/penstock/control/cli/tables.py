@@ -96,6 +96,11 @@ def listing(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -
     return Listing(title, columns, tuple(rows))
 
 
+def on_one_line(text: str) -> str:
+    """Foreign text with nothing in it that a terminal would obey."""
+    return "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in text)
+
+
 def day(moment: datetime | None) -> str:
     """A moment in a cell."""
     return moment.strftime("%Y-%m-%d %H:%M") if moment else ""

@@ -38,6 +38,7 @@ from penstock.control.outside.canary_client import CanaryClient
 from penstock.control.outside.engine_client import EngineClient
 from penstock.control.outside.event_client import EventClient
 from penstock.control.outside.recording_client import RecordingClient
+from penstock.control.outside.request_client import RequestClient
 from penstock.control.outside.rollout_client import RolloutClient, reason_header
 from penstock.control.outside.shadow_client import ShadowClient
 from penstock.control.outside.tenant_client import TenantClient
@@ -63,6 +64,7 @@ class AdminClient(
     RolloutClient,
     EngineClient,
     EventClient,
+    RequestClient,
 ):
     """Every resource of the API; how calls fail, `AdminTransport` says."""
 

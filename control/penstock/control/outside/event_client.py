@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import AsyncGenerator, Mapping
-from datetime import timedelta
 from typing import Any
 
 from penstock.control.admin.event_models import EventModel, GapModel
 from penstock.control.outside.admin_transport import AdminTransport
-
-# The head says something every ten seconds.
-SILENCE = timedelta(seconds=30)
+from penstock.control.outside.server_sent import SILENCE, SSE, server_sent
 
 
 class EventClient(AdminTransport):
@@ -27,18 +23,14 @@ class EventClient(AdminTransport):
     ) -> AsyncGenerator[EventModel | GapModel | int, None]:
         """What is behind an id and what comes, until the head ends; a number: behind which id to
         go on. Raises `Unavailable`."""
-        decoder, text = codecs.getincrementaldecoder("utf-8")(), ""
         asked = {**wanted, **({} if after is None else {"after": str(after)})}
-        more: dict[str, Any] = {"params": asked, "headers": {"accept": "text/event-stream"}}
+        more: dict[str, Any] = {"params": asked, "headers": {"accept": SSE}}
         parts = self.download("/events", timeout=SILENCE.total_seconds(), **more)
-        async for part in parts:
-            *blocks, text = (text + decoder.decode(part)).split("\n\n")
-            for block in blocks:
-                yield _told(block)
+        async for said in server_sent(parts):
+            yield _told(said)
 
 
-def _told(block: str) -> EventModel | GapModel | int:
-    said = dict(line.split(": ", 1) for line in block.splitlines())
+def _told(said: Mapping[str, str]) -> EventModel | GapModel | int:
     if "data" not in said:
         return int(said["id"])
     kind = GapModel if said.get("event") == "gap" else EventModel

@@ -11,15 +11,17 @@ import grpc
 
 from penstock.control.errors import NotAdmitted
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
+from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.routing.routes import RouteManager
 from penstock.control.managers.tenancy.usage import UsageManager
+from penstock.control.rpc.explain_service import ExplainService
 from penstock.control.rpc.route_wire import RouteEncoder, gateway_report, suspect
 from penstock.control.rpc.tenant_wire import with_shares
 from penstock.control.rpc.usage_wire import DayNews, day_holds, usage_rows
 from penstock.control.rpc.wire import host_of, stamp
 from penstock.control.state.routing.snapshot import RouteSnapshot
 from penstock.control.state.stamp import Stamp
-from penstock.v1 import routes_pb2, routes_pb2_grpc
+from penstock.v1 import explain_pb2, routes_pb2, routes_pb2_grpc
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +31,17 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class RoutesService(routes_pb2_grpc.RoutesServicer):
     """routes.proto, service Routes."""
 
-    def __init__(self, routes: RouteManager, reports: GatewayReports, usage: UsageManager) -> None:
+    def __init__(
+        self,
+        routes: RouteManager,
+        reports: GatewayReports,
+        usage: UsageManager,
+        explain: ExplainManager,
+    ) -> None:
         self._routes = routes
         self._reports = reports
         self._usage = usage
+        self._explain = ExplainService(explain)
         self._encoder = RouteEncoder()
         self._latest: tuple[RouteSnapshot, routes_pb2.RouteSnapshot] | None = None
 
@@ -70,6 +79,12 @@ class RoutesService(routes_pb2_grpc.RoutesServicer):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, reason)
         await self._usage.flush()  # it may be a gateway's last word
         await context.write(routes_pb2.GatewayReportReply())
+
+    async def Explain(
+        self, requests: AsyncIterator[explain_pb2.ExplainReply], context: Context
+    ) -> None:
+        """Asks what was decided about requests, for as long as the gateway keeps this open."""
+        await self._explain.serve(requests, context)
 
     async def _take(self, message: routes_pb2.GatewayReport, machine: str) -> None:
         await self._reports.observe_stamp(message.gateway_id, stamp(message.stamp))

@@ -12,6 +12,7 @@ import typer
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
 from penstock.control.cli.outcome import finish
+from penstock.control.cli.tables import on_one_line
 from penstock.control.errors import Code, NotFound, PenstockError, invalid_setting
 from penstock.control.managers.fleet.replica_logs import ERROR, MOST_LINES, OURS, USUAL_LINES
 from penstock.control.outside.admin_client import AdminClient
@@ -111,6 +112,6 @@ async def _one(admin: AdminClient, replica: str, asked: Asked, *, before: str = 
 
 def _say(line: str, before: str = "") -> bool:
     """Prints it, with nothing in it that a terminal would obey; whether it is no error."""
-    shown = "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in line)
+    shown = on_one_line(line)
     typer.echo(f"{before}{shown}", err=shown.startswith(OURS))
     return not shown.startswith(ERROR)

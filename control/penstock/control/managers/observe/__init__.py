@@ -1,0 +1,1 @@
+"""Asks gateways what they decided about requests."""

@@ -1,0 +1,1 @@
+"""What gateways decided about requests, for whoever asks afterwards: records, and their story."""

@@ -1,0 +1,120 @@
+"""When what happened to a request. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from penstock.control.state.observe.record import (
+    Attempt,
+    Look,
+    Pick,
+    QueueTurn,
+    RequestRecord,
+    Stay,
+)
+from penstock.control.state.observe.words import CALLS, VERDICTS, WAYS, counted, span
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happened to a request."""
+
+    at_us: int = field(metadata={"description": "microseconds since it was read"})
+    text: str
+
+
+def time_line(it: RequestRecord) -> tuple[Moment, ...]:
+    """In the order in which it happened."""
+    return tuple(sorted(_moments(it), key=lambda each: each.at_us))
+
+
+def _moments(it: RequestRecord) -> Iterator[Moment]:
+    yield Moment(0, "it has been read")
+    ends = [*(stay.entered_us for stay in it.stays[1:]), it.duration_us]
+    for stay, until in zip(it.stays, ends, strict=False):
+        was_sent = any(stay.entered_us <= each.sent_us <= until for each in it.attempts)
+        yield from _stay(stay, until, was_sent=was_sent)
+    if (left_out := it.attempts_made - len(it.attempts)) > 0 and it.attempts:
+        earlier = f"{counted(left_out, 'call')} to replicas came before, and are not kept"
+        yield Moment(it.attempts[0].sent_us, earlier)
+    for attempt in it.attempts:
+        yield from _attempt(attempt)
+    if it.first_byte_us:
+        yield Moment(it.first_byte_us, "its client is given the first byte of the answer")
+    for gap in it.gaps:
+        yield Moment(gap.at_us, f"its client is given nothing for {gap.ms:,} ms")
+    ending = it.drop_reason or it.error_code
+    yield Moment(it.duration_us, f"it ends: {it.outcome}{f', {ending}' if ending else ''}")
+
+
+def _stay(stay: Stay, until: int, *, was_sent: bool) -> Iterator[Moment]:
+    if stay.passed_over:
+        yield Moment(stay.entered_us, f"{stay.deployment} is passed over: {stay.left_for}")
+        return
+    yield Moment(stay.entered_us, f"it comes to {stay.deployment}: {WAYS[stay.way]}")
+    if stay.turn:
+        yield Moment(stay.entered_us, "; ".join(_turn(stay.turn, was_sent=was_sent)))
+    if stay.left_for:
+        yield Moment(until, f"{stay.arm or stay.deployment} could not answer it: {stay.left_for}")
+
+
+def _turn(turn: QueueTurn, *, was_sent: bool) -> Iterator[str]:
+    if turn.place:
+        yield f"it is place {turn.place:,} of the queue"
+    else:
+        yield "it has a place at once" if was_sent else "it is given no place"
+    if turn.place or turn.ahead:
+        yield (
+            f"{turn.ahead_high:,} of high, {turn.ahead_normal:,} of normal and"
+            f" {turn.ahead_low:,} of low priority wait, its own is {turn.priority or 'normal'}"
+        )
+    yield (
+        f"{counted(turn.ready, 'replica')} ready, {turn.with_room:,} with a place free,"
+        f" {counted(turn.running, 'request')} under way"
+    )
+    if turn.estimated_wait_ms or turn.work_before:
+        pace = f", done at {turn.work_a_second:,} a second" if turn.work_a_second else ""
+        yield (
+            f"its wait is estimated at {turn.estimated_wait_ms:,} ms: token work of"
+            f" {turn.work_before:,} goes before it{pace}"
+        )
+    if turn.waited_us:
+        yield f"it waits {span(turn.waited_us)}"
+
+
+def _attempt(attempt: Attempt) -> Iterator[Moment]:
+    pick = f"; {_pick(attempt.pick)}" if attempt.pick else ""
+    why = CALLS.get(attempt.reason, attempt.reason)
+    yield Moment(attempt.sent_us, f"it is sent to {attempt.replica}, {why}{pick}")
+    if attempt.first_us:
+        yield Moment(attempt.first_us, f"{attempt.replica} gives the first of its answer")
+    if attempt.ended_us:
+        ended = f"fails: {attempt.error}" if attempt.error else "is done"
+        yield Moment(attempt.ended_us, f"{attempt.replica} {ended}{_engine(attempt)}")
+
+
+def _pick(pick: Pick) -> str:
+    looked = [_look(each) for each in pick.looks]
+    looked += [f"{pick.more:,} more"] if pick.more else []
+    return f"{pick.policy} looked at {', '.join(looked)}" if looked else f"by {pick.policy}"
+
+
+def _look(look: Look) -> str:
+    said = VERDICTS.get(look.verdict, look.verdict)
+    return f"{look.replica} ({counted(look.load, 'request')}: {said})"
+
+
+def _engine(attempt: Attempt) -> str:
+    """What the engine says of its time."""
+    parts = [
+        f"{name} {span(us)}"
+        for name, us in (
+            ("queued", attempt.queued_us),
+            ("prefill", attempt.prefill_us),
+            ("decode", attempt.decode_us),
+        )
+        if us
+    ]
+    parts += [f"{attempt.cached_tokens:,} of the prompt cached"] if attempt.cached_tokens else []
+    return f" (its engine says: {', '.join(parts)})" if parts else ""
