@@ -19,7 +19,7 @@ from penstock.control.head_adapters import HeadAdapters
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
 from penstock.control.managers.fleet.proxies import GatewayManager
-from penstock.control.managers.fleet.replica_logs import AgentLogs
+from penstock.control.managers.fleet.fleet_logs import LogSources
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.rollout.fits import AsksNodes
 from penstock.control.managers.rollout.trials import ReplicaCaller
@@ -45,7 +45,7 @@ class AdminSources:
     replicas: ReplicaCaller
     comparisons: Comparisons
     recorded: Recorded
-    logs: AgentLogs
+    logs: LogSources
     nodes: AsksNodes
     events: EventManager
     engines: EngineManager

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -24,10 +24,13 @@ from penstock.control.cluster_security import ClusterSecurity, cluster_security
 from penstock.control.data_dir import (
     adapter_cache_path,
     cluster_token_path,
+    head_pid_path,
     logs_path,
     secrets_path,
 )
 from penstock.control.errors import AddressTaken, CannotStart
+from penstock.control.machine_logs.reader import LocalLogs
+from penstock.control.machine_logs.sources import NODE_LOG, LogFolder, node_sources
 from penstock.control.metrics.node import Machine, NodeMetrics
 from penstock.control.metrics.server import serve_metrics
 from penstock.control.node_addresses import advertised
@@ -58,7 +61,7 @@ from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.fit_process import FitProcess
 from penstock.control.outside.head_client import HeadClient
-from penstock.control.outside.logs import configure_logs
+from penstock.control.outside.logs import configure_logs, kept_in
 from penstock.control.outside.machine import DirectoryLock, idle_cpu_seconds, read_resources
 from penstock.control.outside.process_memory import ProcessMemory
 from penstock.control.outside.processes import ProcessLauncher
@@ -122,8 +125,10 @@ async def run_node(
 
 
 async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
-    lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
-    try:
+    with ExitStack() as stack:
+        lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
+        stack.callback(lock.release)
+        stack.enter_context(kept_in(logs_path(settings.data_dir) / f"{NODE_LOG}.log"))
         security = cluster_security(settings.cluster_token_file, settings.tls)
         dialer = Dialer(security)
         server, same_port = _bind(settings, security)
@@ -152,7 +157,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
-            readers = _readers(dependencies, replicas)
+            readers = _readers(settings, dependencies, replicas)
             await server.serve(replicas, allegiance, adapters, readers, memory.fitting)
             log.info("node agent %s serves on %s", settings.node_id, address)
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
@@ -160,8 +165,6 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             beside = (metrics, adapters.run(), logs, pool.run(replicas), memory.watch.run())
             await _live(agent, replicas, tasks, stop, (*beside, tokens.run(), programs.run()))
         await server.stop()
-    finally:
-        lock.release()
 
 
 def _dependencies(
@@ -232,8 +235,17 @@ def _adapters(
     return cache
 
 
-def _readers(dependencies: SupervisorDependencies, replicas: ReplicaTable) -> LogReaders:
-    return LogReaders(dependencies.files.log_path, replicas.has, dependencies.clock)
+def _readers(
+    settings: NodeSettings, dependencies: SupervisorDependencies, replicas: ReplicaTable
+) -> LogReaders:
+    folder, name = LogFolder(logs_path(settings.data_dir)), settings.node_id
+    beside = head_pid_path(settings.data_dir)
+    machine = LocalLogs(
+        lambda: node_sources(folder, name, replicas.has, beside_head=beside.exists()),
+        dependencies.clock,
+    )
+    files = dependencies.files
+    return LogReaders(files.log_path, replicas.has, machine, dependencies.clock)
 
 
 async def _serve_metrics(

@@ -17,7 +17,9 @@ from penstock.control.errors import Code, InvalidInput, NodeUnreachable, Unavail
 from penstock.control.managers.fleet.replica_logs import LogPart, LogRequest
 from penstock.control.node_agent import log_readers, replica_log
 from penstock.control.node_agent.log_readers import MOST_READERS, LogReaders
-from penstock.control.node_agent.log_reading import MOST_BACKLOG, MOST_PART
+from penstock.control.machine_logs.following import MOST_PART
+from penstock.control.machine_logs.sources import REPLICA_BEGINS
+from penstock.control.node_agent.log_reading import MOST_BACKLOG
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
@@ -73,7 +75,7 @@ def lines_of(parts: list[LogPart]) -> list[str]:
     text = "".join(
         part.lines.decode() + (f"({part.note})\n" if part.note else "") for part in parts
     )
-    return [line for line in text.splitlines() if not line.startswith(replica_log.BEGINNING)]
+    return [line for line in text.splitlines() if not line.startswith(REPLICA_BEGINS)]
 
 
 async def until_told(parts: AsyncGenerator[LogPart, None], last: str) -> list[str]:
