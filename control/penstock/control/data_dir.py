@@ -128,7 +128,7 @@ def _writing(data_dir: Path) -> Iterator[None]:
 
 
 def head_pid_path(data_dir: Path) -> Path:
-    """Which process owned the directory last; there is one where a head ever did."""
+    """The lock of the directory's head; the file is there where one ever was."""
     return data_dir / "head.pid"
 
 

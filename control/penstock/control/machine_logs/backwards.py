@@ -35,13 +35,13 @@ def lines_back(
     for block in _blocks(_pieces(source.path, end, asked.since_us)):
         if stopped():
             raise Stopped
-        if asked.ids and not names(block):
+        if not (timeless or names(block)):
             if asked.since_us and _first_time(block) < asked.since_us:
                 break
             continue
         for raw in reversed(block.split(b"\n")):
             named = names(raw)
-            if not raw.strip() or not (named or asked.since_us):
+            if not raw.strip() or not (named or timeless or asked.since_us):
                 continue
             line = raw.decode("utf-8", "replace").rstrip()
             time_us = time_of(line)
