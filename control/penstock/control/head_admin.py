@@ -18,8 +18,8 @@ from penstock.control.data_dir import admin_token_path
 from penstock.control.head_adapters import HeadAdapters
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
-from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.fleet.fleet_logs import LogSources
+from penstock.control.managers.fleet.proxies import GatewayManager
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.rollout.fits import AsksNodes
 from penstock.control.managers.rollout.trials import ReplicaCaller

@@ -182,7 +182,6 @@ class FakeLogs:
         finally:
             self.reading -= 1
 
-
     def read_all(self, address: str, asked: LogQuestion) -> AsyncGenerator[LoggedPart, None]:
         return self.machines[address].read(asked)
 

@@ -70,6 +70,11 @@ def test_a_line_that_has_no_end_is_told_in_part() -> None:
     assert len(json.loads(logged(R1, endless, NOON).text)["message"]) == LONGEST
 
 
+def test_a_line_that_was_cut_off_by_a_kill_is_told_as_text() -> None:
+    glued = f"{OURS[:-20]}{OURS}"
+    assert json.loads(logged(R1, glued, NOON).text)["message"] == glued
+
+
 def test_a_secret_in_a_line_is_not_told() -> None:
     assert "hf_abcdefghijklmnop" not in logged(R1, "token hf_abcdefghijklmnop refused", NOON).text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.router import asks, sandbox, stats
+from penstock.control.router import asks, logs, sandbox, stats
 from penstock.control.router.api import (
     Engine,
     EngineGroup,

@@ -101,4 +101,3 @@ async def _follow(
             if away > HEAD_AWAY:
                 raise
         await asyncio.sleep(ASK_AGAIN.total_seconds())
-

@@ -1,7 +1,7 @@
 """What a line of a log says of itself, whoever wrote it. Pure.
 
-Ours are JSON objects with `time` and `level`. What libraries write, and what is left of a process that
-ended badly, is not: such a line is told as one, with the time of the line before it.
+Ours are JSON objects with `time` and `level`. What libraries write, and what is left of a process
+that ended badly, is not: such a line is told as one, with the time of the line before it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,17 @@ def time_of(line: str) -> int | None:
 def logged(author: Author, line: str, time_us: int) -> LoggedLine:
     """A line as it is told, without what looks like a secret."""
     text, level = without_secrets(line[:LONGEST]), level_of(line)
-    if time_of(text) is None or not text.endswith("}"):
+    if time_of(text) is None or not _is_object(text):
         text = json.dumps({"time": written(time_us), "level": level, "message": text})
     return LoggedLine(author, time_us, level, text)
+
+
+def _is_object(text: str) -> bool:
+    """Whether it is whole: a process may have been killed while it wrote."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def level_of(line: str) -> str:
@@ -104,4 +112,6 @@ def is_of(author: Author, name: str) -> bool:
     if name in ("", author.name) or (not author.name and name == author.kind):
         return True
     deployment, _, number = author.name.rpartition("-")
-    return author.kind == REPLICA and deployment == name and bool(re.fullmatch("[0-9a-f]{6}", number))
+    return (
+        author.kind == REPLICA and deployment == name and bool(re.fullmatch("[0-9a-f]{6}", number))
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from itertools import takewhile
 from pathlib import Path
@@ -44,7 +44,9 @@ class LocalLogs:
     async def read(self, asked: LogQuestion) -> AsyncGenerator[LoggedPart, None]:
         """Lines, and something each five seconds. Raises `Unavailable` where too many read."""
         if self._readers >= MOST_READERS:
-            raise Unavailable(f"{MOST_READERS} read the logs of this machine already: end one first")
+            raise Unavailable(
+                f"{MOST_READERS} read the logs of this machine already: end one first"
+            )
         self._readers += 1
         reading = _Reading(self._sources, asked, self._clock)
         try:

@@ -53,9 +53,7 @@ class LogReaders:
         self, asked: nodes_pb2.ReadLogsRequest
     ) -> AsyncGenerator[nodes_pb2.LoggedPart, None]:
         """What all processes of the machine logged. Raises `Unavailable` where too many read."""
-        question = LogQuestion(
-            asked.since_us, tuple(asked.ids), asked.tail, asked.follow, asked.of
-        )
+        question = LogQuestion(asked.since_us, tuple(asked.ids), asked.tail, asked.follow, asked.of)
         async with aclosing(self._machine.read(question)) as parts:
             async for part in parts:
                 yield _message(part)

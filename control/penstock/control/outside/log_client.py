@@ -51,9 +51,7 @@ class GrpcAgentLogs:
             async for part in parts:
                 yield LogPart(part.lines, part.note)
 
-    async def read_all(
-        self, address: str, asked: LogQuestion
-    ) -> AsyncGenerator[LoggedPart, None]:
+    async def read_all(self, address: str, asked: LogQuestion) -> AsyncGenerator[LoggedPart, None]:
         """What all processes of a machine wrote. Raises `Unavailable`, at any moment."""
         request = nodes_pb2.ReadLogsRequest(**asked._asdict())
         async with aclosing(self._parts(address, lambda stub: stub.ReadLogs, request)) as parts:

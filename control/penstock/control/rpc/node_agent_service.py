@@ -76,7 +76,6 @@ class Logs(Protocol):
         """A log, the first part at once. Raises `unknown-replica`, `InvalidInput` and
         `Unavailable`."""
 
-
     def read_all(
         self, asked: nodes_pb2.ReadLogsRequest
     ) -> AsyncGenerator[nodes_pb2.LoggedPart, None]:

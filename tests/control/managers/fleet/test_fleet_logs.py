@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
@@ -68,12 +69,14 @@ class Fleet:
 
 
 def words(told: Sequence[Told]) -> list[str]:
-    return [
-        f"{'error' if each.is_error else 'note'}: {each.text}"
-        if isinstance(each, FleetNote)
-        else f"{each.node or 'here'}: {each.line.text.split('"message": "')[1].split('"')[0]}"
-        for each in told
-    ]
+    return [_words(each) for each in told]
+
+
+def _words(told: Told) -> str:
+    if isinstance(told, FleetNote):
+        return f"{'error' if told.is_error else 'note'}: {told.text}"
+    message = json.loads(told.line.text)["message"]
+    return f"{told.node or 'here'}: {message}"
 
 
 @pytest.fixture
@@ -104,11 +107,14 @@ class Follower:
         """What comes in so many looks."""
         found: list[str] = []
         for _ in range(times):
-            taking = asyncio.ensure_future(anext(self._told))
-            await until(lambda: taking.done() or self._fleet.clock.sleepers, "it waits")
-            self._fleet.clock.advance(GATHER)
-            found += words(await taking)
+            found += words(await self._next())
         return found
+
+    async def _next(self) -> Sequence[Told]:
+        taking = asyncio.ensure_future(anext(self._told))
+        await until(lambda: taking.done() or self._fleet.clock.sleepers, "it waits")
+        self._fleet.clock.advance(GATHER)
+        return await taking
 
     async def until(self, last: str) -> list[str]:
         found: list[str] = []
@@ -201,7 +207,7 @@ async def test_a_node_that_falls_silent_is_told_once_and_one_that_comes_is_read(
         assert await follower.look(3) == ["error: node n2 is silent: its logs are not read"]
         fleet.machines["n3"] = LoggingMachine()
         fleet.note("n3", NodeState.READY)
-        fleet.machines["n3"].comes.put_nowait(LoggedPart([line_of(R1, 3600 + 50, "new")]))
+        fleet.machines["n3"].comes.put_nowait(LoggedPart([line_of(R1, 3000, "new")]))
         assert await follower.until("n3: new") == ["n3: new"]
 
 

@@ -8,8 +8,8 @@ from typing import Final
 import typer
 
 from penstock.control.admin.fleet.log_models import LogEntryModel
-from penstock.control.machine_logs.values import PROGRAM
 from penstock.control.machine_logs.sources import WARM_POOL_LOG
+from penstock.control.machine_logs.values import PROGRAM
 from penstock.control.managers.fleet.replica_logs import ERROR, OURS
 from penstock.control.outside.admin_client import AdminClient
 

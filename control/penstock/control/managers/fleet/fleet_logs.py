@@ -1,7 +1,7 @@
 """The logs of all processes of a fleet, read together: of the head's machine, and of each node's.
 
-Each machine tells its lines in the order of their times; here they are put together by these, as the
-machines' clocks have them. What is to be known of the reading itself stands among them.
+Each machine tells its lines in the order of their times; here they are put together by these, as
+the machines' clocks have them. What is to be known of the reading itself stands among them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class _Machines:
         self._sources = sources
         self._asked = asked
         self._now_us = now_us
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # `aclose` ends them
         self._parts: asyncio.Queue[tuple[str, LoggedPart | PenstockError]] = asyncio.Queue(_AHEAD)
         self._reached: dict[str, int] = {}  # the time of the last line of each
         self._looks = 0
@@ -191,7 +191,7 @@ class _Machines:
 
     def _begin(self, node: str, asked: LogQuestion) -> None:
         self._begun[node] = self._looks
-        self._tasks[node] = asyncio.create_task(self._read(node, asked))
+        self._tasks[node] = asyncio.ensure_future(self._read(node, asked))
 
     async def _read(self, node: str, asked: LogQuestion) -> None:
         try:
@@ -233,4 +233,3 @@ def _newest(lines: Iterable[FleetLine], most: int) -> list[FleetLine]:
     while size > MOST_BYTES:
         size -= len(found.pop(0).line.text)
     return found
-
