@@ -96,8 +96,7 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
     """Builds the head, listening but idle; takes it apart at the end, in reverse."""
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        stack.enter_context(owned(settings.data_dir))
-        stack.enter_context(kept_in(logs_path(settings.data_dir) / f"{HEAD_LOG}.log"))
+        _own_directory(settings, stack)
         dialer = Dialer(security := _security(settings))
         sock = _listening(settings, stack)
         store = await _store(settings, stack)
@@ -150,6 +149,12 @@ def _asked(
     folder = LogFolder(logs_path(settings.data_dir))
     logs = LogSources(GrpcAgentLogs(dialer), LocalLogs(lambda: head_sources(folder), clock))
     return GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, logs
+
+
+def _own_directory(settings: HeadSettings, stack: AsyncExitStack) -> None:
+    """Raises `data-dir-in-use`; whoever owns it writes to its log."""
+    stack.enter_context(owned(settings.data_dir))
+    stack.enter_context(kept_in(LogFolder(logs_path(settings.data_dir)).path(HEAD_LOG)))
 
 
 def _listening(settings: HeadSettings, stack: AsyncExitStack) -> socket.socket:

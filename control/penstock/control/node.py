@@ -24,13 +24,10 @@ from penstock.control.cluster_security import ClusterSecurity, cluster_security
 from penstock.control.data_dir import (
     adapter_cache_path,
     cluster_token_path,
-    head_pid_path,
     logs_path,
     secrets_path,
 )
 from penstock.control.errors import AddressTaken, CannotStart
-from penstock.control.machine_logs.reader import LocalLogs
-from penstock.control.machine_logs.sources import NODE_LOG, LogFolder, node_sources
 from penstock.control.metrics.node import Machine, NodeMetrics
 from penstock.control.metrics.server import serve_metrics
 from penstock.control.node_addresses import advertised
@@ -40,7 +37,6 @@ from penstock.control.node_agent.allegiance import Allegiance
 from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
 from penstock.control.node_agent.devices import NodeResourcesReader
 from penstock.control.node_agent.fitting import Fitting, NodeMemory
-from penstock.control.node_agent.log_readers import LogReaders
 from penstock.control.node_agent.memory_watch import MemoryWatch
 from penstock.control.node_agent.replica_command import (
     ReplicaHome,
@@ -54,6 +50,7 @@ from penstock.control.node_agent.router_tokens import RouterTokens
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.node_agent.token_watch import TokenWatch
 from penstock.control.node_agent.warm_pool import WarmPool
+from penstock.control.node_logs import log_file, log_readers
 from penstock.control.node_pool import VLLM, WarmSetup, warm_pool
 from penstock.control.node_programs import router_programs
 from penstock.control.outside.clock import SystemClock
@@ -128,7 +125,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
     with ExitStack() as stack:
         lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
         stack.callback(lock.release)
-        stack.enter_context(kept_in(logs_path(settings.data_dir) / f"{NODE_LOG}.log"))
+        stack.enter_context(kept_in(log_file(settings)))
         security = cluster_security(settings.cluster_token_file, settings.tls)
         dialer = Dialer(security)
         server, same_port = _bind(settings, security)
@@ -157,7 +154,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
-            readers = _readers(settings, dependencies, replicas)
+            readers = log_readers(settings, dependencies.files.log_path, replicas.has)
             await server.serve(replicas, allegiance, adapters, readers, memory.fitting)
             log.info("node agent %s serves on %s", settings.node_id, address)
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
@@ -233,19 +230,6 @@ def _adapters(
     )
     cache.throw_away_leftovers()
     return cache
-
-
-def _readers(
-    settings: NodeSettings, dependencies: SupervisorDependencies, replicas: ReplicaTable
-) -> LogReaders:
-    folder, name = LogFolder(logs_path(settings.data_dir)), settings.node_id
-    beside = head_pid_path(settings.data_dir)
-    machine = LocalLogs(
-        lambda: node_sources(folder, name, replicas.has, beside_head=beside.exists()),
-        dependencies.clock,
-    )
-    files = dependencies.files
-    return LogReaders(files.log_path, replicas.has, machine, dependencies.clock)
 
 
 async def _serve_metrics(

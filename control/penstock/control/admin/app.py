@@ -77,11 +77,9 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
     cluster, clock, store = services.cluster, services.clock, services.store
     fits = Fits(services.nodes)
     deployments = DeploymentsApi(cluster, clock, services.traffic, services.spend.today, fits)
-    aliases = AliasManager(cluster, services.routes, clock)
     evidence = EvidenceManager(cluster, services.adapters)
     tenants = TenantManager(cluster, clock)
     shadows = ShadowManager(cluster, clock)
-    recordings = RecordingManager(cluster, clock)
     return [
         deployments.router(),
         RevisionsApi(deployments).router(),
@@ -98,7 +96,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         gateways_api(cluster, services.gateways),
         AdaptersApi(services.adapters, services.adapter_scratch).router(),
         adapter_policy_api(services.adapters),
-        AliasesApi(aliases).router(),
+        AliasesApi(AliasManager(cluster, services.routes, clock)).router(),
         quarantine_api(Quarantine(cluster)),
         TenantsApi(tenants).router(),
         keys_api(tenants, clock),
@@ -106,7 +104,7 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         usage_api(store, tenants, clock),
         ShadowsApi(shadows, services.comparisons, store, clock).router(),
         CanariesApi(CanaryManager(cluster, clock), cluster).router(),
-        RecordingsApi(recordings, services.recorded).router(),
+        RecordingsApi(RecordingManager(cluster, clock), services.recorded).router(),
         ApplyApi(cluster, services.adapters, clock, fits).router(),
         audit_api(store),
         events_api(store, services.events),

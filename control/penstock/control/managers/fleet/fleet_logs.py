@@ -137,7 +137,7 @@ class _Machines:
         nodes, troubles = self._nodes()
         notes += troubles
         waited_for = {HERE, *nodes}
-        for node in waited_for:
+        for node in (HERE, *nodes):
             self._begin(node, self._asked)
         while waited_for:
             node, part = await self._parts.get()
