@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Final
 
 import typer
@@ -13,13 +13,12 @@ from penstock.control.machine_logs.values import PROGRAM
 from penstock.control.managers.fleet.replica_logs import ERROR, OURS
 from penstock.control.outside.admin_client import AdminClient
 
+Wanted = dict[str, str | int | bool]
 # Of which each machine may have one of the same name.
 _OF_A_NODE: Final = (PROGRAM, WARM_POOL_LOG)
 
 
-async def fleet_logs(
-    admin: AdminClient, wanted: Mapping[str, str | int | bool], *, as_json: bool
-) -> bool:
+async def fleet_logs(admin: AdminClient, wanted: Wanted, *, as_json: bool) -> bool:
     """Prints them; whether all could be read."""
     whole = True
     async for line in lines_of(admin.logs(**wanted)):

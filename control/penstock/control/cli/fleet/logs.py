@@ -11,7 +11,7 @@ import typer
 
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
-from penstock.control.cli.fleet.fleet_logs import fleet_logs, lines_of, say_line
+from penstock.control.cli.fleet.fleet_logs import Wanted, fleet_logs, lines_of, say_line
 from penstock.control.cli.outcome import finish
 from penstock.control.cli.since import HELP as SINCE
 from penstock.control.cli.since import since as time_of
@@ -82,7 +82,7 @@ def logs(
         raise invalid_setting("--previous: of one replica, by its name alone")
     else:
         since = since or (HOUR if request else "")
-        wanted = {"of": name, "request": request, "tail": tail, "follow": follow}
+        wanted: Wanted = {"of": name, "request": request, "tail": tail, "follow": follow}
         wanted |= {"since": time_of(since)} if since else {}
         done = head.ask(lambda admin: fleet_logs(admin, wanted, as_json=head.as_json))
     if not done:
