@@ -26,10 +26,10 @@ def begin() -> None:
     logging.raiseExceptions = False
     output = _Bounded()
     handler = logging.StreamHandler(output)
-    handler.addFilter(lambda record: output.has_room())
+    handler.addFilter(lambda record: output.has_capacity())
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    sys.stdout, sys.stderr = _Printed(logging.INFO), _Printed(logging.WARNING)
+    sys.stdout, sys.stderr = _Printed(logging.INFO, output), _Printed(logging.WARNING, output)
 
 
 def tell_end(reason: str) -> None:
@@ -66,8 +66,9 @@ class LineFormatter(logging.Formatter):
 class _Printed(io.TextIOBase):
     """What is printed, logged line by line."""
 
-    def __init__(self, level: int) -> None:
+    def __init__(self, level: int, output: _Bounded) -> None:
         self._level = level
+        self._output = output
         self._begun = ""
 
     def writable(self) -> bool:
@@ -77,6 +78,9 @@ class _Printed(io.TextIOBase):
         return _STDERR
 
     def write(self, text: str) -> int:
+        if not self._output.has_capacity():  # a gigabyte is dropped before the loop stands still
+            self._begun = ""
+            return len(text)
         *lines, self._begun = (self._begun + text).split("\n")
         if len(self._begun) > _LONGEST_LINE:
             lines, self._begun = [*lines, self._begun], ""
@@ -93,14 +97,14 @@ class _Bounded(io.TextIOBase):
         self._left = OUTPUT_A_MINUTE
         self._until = 0.0
 
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """Whether anything is written now: what is not needs no words."""
         if monotonic() > self._until:
             self._left, self._until = OUTPUT_A_MINUTE, monotonic() + 60
         return self._left > 0
 
     def write(self, text: str) -> int:
-        if self.has_room():
+        if self.has_capacity():
             piece = text[: self._left].encode("utf-8", "replace")
             self._left -= len(piece)
             with suppress(OSError):  # a full disk, or a log at its limit

@@ -167,13 +167,13 @@ class _Machines:
 
     def _nodes(self) -> tuple[Sequence[str], Sequence[FleetNote]]:
         """Those that are heard, and what is to be told of the others."""
-        heard, notes = list[str](), list[FleetNote]()
+        ready, notes = list[str](), list[FleetNote]()
         for name, node in sorted(self._cluster.view().nodes.items()):
             if node.state is NodeState.READY:
-                heard.append(name)
+                ready.append(name)
             else:
                 notes += self._trouble(name, f"node {name} is {node.state}: its logs are not read")
-        return heard, notes
+        return ready, notes
 
     def _trouble(self, node: str, text: str) -> Sequence[FleetNote]:
         """Told once, until it is over."""
