@@ -97,8 +97,9 @@ def naming(ids: Sequence[str]) -> Callable[[bytes], bool]:
     known = "|".join(map(re.escape, names))
     forms = [rf'"(?:client_)?request_id": ?"(?:{known})"']
     forms += [rf"(?<![A-Za-z0-9])(?:{anywhere})(?![A-Za-z0-9])"] if anywhere else []
-    wanted = re.compile("|".join(forms).encode())
-    return lambda data: wanted.search(data) is not None
+    wanted, plain = re.compile("|".join(forms).encode()), [name.encode() for name in names]
+    # To look for the plain name first takes a hundredth of the time.
+    return lambda data: any(name in data for name in plain) and wanted.search(data) is not None
 
 
 def our_ids(line: str) -> Sequence[str]:
