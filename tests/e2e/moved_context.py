@@ -121,12 +121,16 @@ class Said:
     moved: int
 
 
-def ask(system: System, prompt: str, *, model: str = MODEL, **fields: Any) -> Said:
-    """A whole answer, greedy where nothing else is said. Fails unless it is one."""
+def ask(
+    system: System, prompt: str, *, model: str = MODEL, client: str = "", **fields: Any
+) -> Said:
+    """A whole answer, greedy where nothing else is said. Fails unless it is one. `client`: what its
+    client calls the request."""
     body = {"temperature": 0, "max_tokens": 24, **fields}
     body |= {"model": model, "messages": [{"role": "user", "content": prompt}]}
     url = f"{system.base_url}/chat/completions"
-    reply = httpx.post(url, json=body, trust_env=False, timeout=60)
+    headers = {"x-client-request-id": client} if client else {}
+    reply = httpx.post(url, json=body, headers=headers, trust_env=False, timeout=60)
     assert reply.status_code == 200, reply.text
     return said(reply.json(), reply.headers)
 

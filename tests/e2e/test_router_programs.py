@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.e2e import verbs
 from tests.e2e.moved_context import (
     MODEL,
     PROGRAMS,
     Json,
+    ask,
     at_rest,
     decided,
     sets,
@@ -88,6 +91,30 @@ def test_a_program_that_is_bad_costs_nothing_but_itself(three: System, fault: st
     talking = asyncio.run(under_load())
     assert talking.failures == []
     assert talking.answers
+
+
+def test_what_each_process_wrote_of_a_request_is_found_by_the_clients_name_for_it(
+    three: System,
+) -> None:
+    text = "USES = set()\n\n\nasync def route(request, engines, stats):\n    raise KeyError(1)\n"
+    name, where = "the-clients-own-name", ("--data-dir", str(three.data))
+    sets(three, selection_policy="program", program={"file": text})
+
+    def found() -> set[str]:
+        ask(three, "Hello", client=name)
+        told = verbs.penstock("logs", "--request", name, "--json", *where).splitlines()
+        return {json.loads(line)["process"] for line in told}
+
+    both = {"gateway", "program"}
+    eventually(lambda: found() >= both, within=30, what="lines of the gateway and the program")
+    told = verbs.penstock("logs", "--all", "--tail", "10000", *where).splitlines()
+    lines = [line.partition(": ") for line in told]
+    times = [json.loads(line)["time"] for _, _, line in lines]
+    assert times == sorted(times)
+    kinds = {who.split()[0] for who, _, _ in lines}
+    assert kinds >= {"head", "gateway", "node", "replica", "program"}
+    words = {json.loads(line)["level"] for _, _, line in lines}
+    assert words <= {"debug", "info", "warning", "error"}
 
 
 def test_a_program_that_is_killed_is_missed_by_nobody_and_comes_back(three: System) -> None:

@@ -25,7 +25,7 @@ def owned(data_dir: Path) -> Iterator[None]:
 
     One that a head has owned before is owned all the same where nothing can be written to it.
     """
-    path = data_dir / "head.pid"
+    path = head_pid_path(data_dir)
     with _writing(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True)
         file = _opened(path)
@@ -125,6 +125,11 @@ def _writing(data_dir: Path) -> Iterator[None]:
             f"cannot write to the data directory {data_dir}: {error.strerror}; check its disk's "
             "space and its rights, or pass another --data-dir"
         ) from error
+
+
+def head_pid_path(data_dir: Path) -> Path:
+    """The lock of the directory's head; the file is there where one ever was."""
+    return data_dir / "head.pid"
 
 
 def store_path(data_dir: Path) -> Path:

@@ -18,8 +18,8 @@ from penstock.control.data_dir import admin_token_path
 from penstock.control.head_adapters import HeadAdapters
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
+from penstock.control.managers.fleet.fleet_logs import LogSources
 from penstock.control.managers.fleet.proxies import GatewayManager
-from penstock.control.managers.fleet.replica_logs import AgentLogs
 from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.rollout.fits import AsksNodes
@@ -46,7 +46,7 @@ class AdminSources:
     replicas: ReplicaCaller
     comparisons: Comparisons
     recorded: Recorded
-    logs: AgentLogs
+    logs: LogSources
     nodes: AsksNodes
     events: EventManager
     engines: EngineManager

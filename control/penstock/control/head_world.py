@@ -19,6 +19,7 @@ from penstock.control.data_dir import (
     announce,
     cluster_token_path,
     had_store,
+    logs_path,
     owned,
     store_path,
     trouble,
@@ -27,10 +28,13 @@ from penstock.control.head_adapters import HeadAdapters, head_adapters
 from penstock.control.head_admin import AdminSources, admin_server, admin_tokens
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
+from penstock.control.machine_logs.reader import LocalLogs
+from penstock.control.machine_logs.sources import HEAD_LOG, LogFolder, head_sources
 from penstock.control.managers.canary.judging import CanaryJudge
 from penstock.control.managers.canary.records import CanaryRecords
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
+from penstock.control.managers.fleet.fleet_logs import LogSources
 from penstock.control.managers.fleet.gateway_reports import GatewayReports
 from penstock.control.managers.fleet.gateway_signs import GatewaySigns
 from penstock.control.managers.fleet.health import HealthManager
@@ -54,6 +58,7 @@ from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.grpc_clients import GrpcAgentClient
 from penstock.control.outside.log_client import GrpcAgentLogs
+from penstock.control.outside.logs import kept_in
 from penstock.control.outside.replica_caller import GrpcReplicaCaller
 from penstock.control.outside.replica_pinger import GrpcReplicaPinger
 from penstock.control.outside.sockets import check_free, listen
@@ -96,7 +101,7 @@ class Head:
 async def built(settings: HeadSettings) -> AsyncIterator[Head]:
     """Builds the head, listening but idle; takes it apart at the end, in reverse."""
     async with AsyncExitStack() as stack:
-        stack.enter_context(owned(settings.data_dir))
+        _own_directory(settings, stack)
         dialer = Dialer(security := _security(settings))
         sock = _listening(settings, stack)
         store = await _store(settings, stack)
@@ -113,7 +118,7 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
-        asked = (*_asked(dialer, shadows), placement, events, engines, explain)
+        asked = (*_asked(settings, dialer, shadows, clock), placement, events, engines, explain)
         sources = AdminSources(traffic, spend, *asked, gateway, watch.now, tokens)
         admin = admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
@@ -158,10 +163,18 @@ def _canaries(
 
 
 def _asked(
-    dialer: Dialer, shadows: HeadShadows
-) -> tuple[GrpcReplicaCaller, ComparerManager, ComparerManager, GrpcAgentLogs]:
+    settings: HeadSettings, dialer: Dialer, shadows: HeadShadows, clock: SystemClock
+) -> tuple[GrpcReplicaCaller, ComparerManager, ComparerManager, LogSources]:
     """Whom the admin API asks beside the cluster: replicas, what was compared, recorded, logged."""
-    return GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, GrpcAgentLogs(dialer)
+    folder = LogFolder(logs_path(settings.data_dir))
+    logs = LogSources(GrpcAgentLogs(dialer), LocalLogs(lambda: head_sources(folder), clock))
+    return GrpcReplicaCaller(dialer), shadows.comparer, shadows.comparer, logs
+
+
+def _own_directory(settings: HeadSettings, stack: AsyncExitStack) -> None:
+    """Raises `data-dir-in-use`; whoever owns it writes to its log."""
+    stack.enter_context(owned(settings.data_dir))
+    stack.enter_context(kept_in(LogFolder(logs_path(settings.data_dir)).path(HEAD_LOG)))
 
 
 def _listening(settings: HeadSettings, stack: AsyncExitStack) -> socket.socket:

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -37,7 +37,6 @@ from penstock.control.node_agent.allegiance import Allegiance
 from penstock.control.node_agent.dependencies import SupervisionTimings, SupervisorDependencies
 from penstock.control.node_agent.devices import NodeResourcesReader
 from penstock.control.node_agent.fitting import Fitting, NodeMemory
-from penstock.control.node_agent.log_readers import LogReaders
 from penstock.control.node_agent.memory_watch import MemoryWatch
 from penstock.control.node_agent.replica_command import (
     ReplicaHome,
@@ -51,6 +50,7 @@ from penstock.control.node_agent.router_tokens import RouterTokens
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.node_agent.token_watch import TokenWatch
 from penstock.control.node_agent.warm_pool import WarmPool
+from penstock.control.node_logs import log_file, log_readers
 from penstock.control.node_pool import VLLM, WarmSetup, warm_pool
 from penstock.control.node_programs import router_programs
 from penstock.control.outside.clock import SystemClock
@@ -58,7 +58,7 @@ from penstock.control.outside.devices import open_devices
 from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.fit_process import FitProcess
 from penstock.control.outside.head_client import HeadClient
-from penstock.control.outside.logs import configure_logs
+from penstock.control.outside.logs import configure_logs, kept_in
 from penstock.control.outside.machine import DirectoryLock, idle_cpu_seconds, read_resources
 from penstock.control.outside.process_memory import ProcessMemory
 from penstock.control.outside.processes import ProcessLauncher
@@ -127,8 +127,10 @@ async def run_node(
 
 
 async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
-    lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
-    try:
+    with ExitStack() as stack:
+        lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
+        stack.callback(lock.release)
+        stack.enter_context(kept_in(log_file(settings)))
         security = cluster_security(settings.cluster_token_file, settings.tls)
         dialer = Dialer(security)
         server, same_port = _bind(settings, security)
@@ -157,7 +159,7 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             )
             # Before serving: a replica that announces itself is to be known already.
             await replicas.adopt(ProcessLauncher(), ["--agent", home.agent] if same_port else [])
-            readers = _readers(dependencies, replicas)
+            readers = log_readers(settings, dependencies.files.log_path, replicas.has)
             await server.serve(replicas, allegiance, adapters, readers, memory.fitting)
             log.info("node agent %s serves on %s", settings.node_id, address)
             logs = keep_logs(logs_path(settings.data_dir), settings.logs, SystemClock())
@@ -165,8 +167,6 @@ async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
             beside = (metrics, adapters.run(), logs, pool.run(replicas), memory.watch.run())
             await _live(agent, replicas, tasks, stop, (*beside, tokens.run(), programs.run()))
         await server.stop()
-    finally:
-        lock.release()
 
 
 def _dependencies(
@@ -236,10 +236,6 @@ def _adapters(
     )
     cache.throw_away_leftovers()
     return cache
-
-
-def _readers(dependencies: SupervisorDependencies, replicas: ReplicaTable) -> LogReaders:
-    return LogReaders(dependencies.files.log_path, replicas.has, dependencies.clock)
 
 
 async def _serve_metrics(

@@ -1,6 +1,8 @@
 #include "openai/json_walk.h"
 
+#include <charconv>
 #include <string_view>
+#include <system_error>
 
 namespace penstock::openai {
 namespace {
@@ -53,6 +55,21 @@ std::string_view scalar_token(ondemand::value& value) {
   std::string_view token = value.raw_json_token();
   token = token.substr(0, token.find_last_not_of(" \t\r\n") + 1);
   return token;
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view token) {
+  const char* end = token.data() + token.size();
+  std::uint64_t count = 0;
+  const auto whole = std::from_chars(token.data(), end, count);
+  if (whole.ec == std::errc() && whole.ptr == end) return count;
+  constexpr double kMost = 9e15;
+  double number = 0;
+  const auto real = std::from_chars(token.data(), end, number);
+  const bool is_read = real.ec == std::errc() && real.ptr == end;
+  if (!is_read || !(number >= 0 && number <= kMost))  // "nan" compares with nothing
+    return std::nullopt;
+  count = static_cast<std::uint64_t>(number);
+  return static_cast<double>(count) == number ? std::optional(count) : std::nullopt;
 }
 
 // Only the first levels have messages and their parts in them: what is deeper, such as the input of

@@ -5,6 +5,8 @@
 
 #include <simdjson.h>
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "openai/elements.h"
@@ -34,6 +36,10 @@ class Walker {
 
 // The token of a scalar that is no string, without the white space behind it.
 std::string_view scalar_token(simdjson::ondemand::value& value);
+
+// Of such a token: 3, and 3.0 as well, which engines take. Nothing: it is no whole number, or
+// beyond what a double counts one by one.
+std::optional<std::uint64_t> whole_number(std::string_view token);
 
 // The key of an object's field. Newer simdjson asks whether to replace broken surrogates.
 template <class Field>

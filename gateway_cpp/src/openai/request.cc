@@ -3,10 +3,10 @@
 #include <simdjson.h>
 
 #include <array>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
+#include "base/printable.h"
 #include "openai/by_body.h"
 #include "openai/json_walk.h"
 
@@ -33,22 +33,6 @@ Error missing(std::string_view param, std::string_view wanted) {
       Kind::kMissingParameter,
       "'" + std::string(param) + "' is missing: it must be " + std::string(wanted),
       std::string(param));
-}
-
-// 3, and 3.0 as well: engines take it.
-std::optional<std::uint64_t> whole_number(std::string_view token) {
-  const char* end = token.data() + token.size();
-  std::uint64_t count = 0;
-  const auto whole = std::from_chars(token.data(), end, count);
-  if (whole.ec == std::errc() && whole.ptr == end) return count;
-  constexpr double kMost = 9e15;  // of what a double counts one by one
-  double number = 0;
-  const auto real = std::from_chars(token.data(), end, number);
-  const bool is_read = real.ec == std::errc() && real.ptr == end;
-  if (!is_read || !(number >= 0 && number <= kMost))  // "nan" compares with nothing
-    return std::nullopt;
-  count = static_cast<std::uint64_t>(number);
-  return static_cast<double>(count) == number ? std::optional(count) : std::nullopt;
 }
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -93,6 +77,20 @@ class Reader {
   error_code read_fields() {
     ondemand::object object;
     if (const auto error = document_.get_object().get(object)) return error;
+    const auto error = each_member(object, [this](std::string_view key, ondemand::value& value) {
+      const auto error = read_field(key, value);
+      if (!error && !error_ && !over_ && is_over(walker_.elements, most_))
+        over_ = std::string(key.substr(0, kShownText));
+      return error;
+    });
+    if (error || error_) return error;
+    // There is no location behind the last token.
+    const bool at_end = document_.current_location().error() == simdjson::OUT_OF_BOUNDS;
+    return at_end ? simdjson::SUCCESS : simdjson::TRAILING_CONTENT;
+  }
+
+  template <class Own>
+  error_code each_member(ondemand::object& object, Own own) {
     for (auto entry : object) {
       ondemand::field field;
       if (const auto error = std::move(entry).get(field)) return error;
@@ -100,23 +98,20 @@ class Reader {
       if (const auto error = unescaped_key(field).get(key)) return error;
       ondemand::value value = field.value();
       ++walker_.elements.values;
-      if (const auto error = read_field(key, value)) return error;
-      if (error_) return simdjson::SUCCESS;
-      if (!over_ && is_over(walker_.elements, most_))
-        over_ = std::string(key.substr(0, kShownText));
+      const auto error = own(key, value);
+      if (error || error_) return error;
     }
-    // There is no location behind the last token.
-    const bool at_end = document_.current_location().error() == simdjson::OUT_OF_BOUNDS;
-    return at_end ? simdjson::SUCCESS : simdjson::TRAILING_CONTENT;
+    return simdjson::SUCCESS;
   }
 
   error_code read_field(std::string_view key, ondemand::value& value) {
-    static constexpr std::array<FieldReader, 5> kFields = {{
+    static constexpr std::array<FieldReader, 6> kFields = {{
         {"model", &Reader::read_model},
         {"user", &Reader::read_user},
         {"session_id", &Reader::read_session},
         {"tools", &Reader::read_tools},
         {"functions", &Reader::read_tools},
+        {"metadata", &Reader::read_metadata},
     }};
     for (const FieldReader& field : kFields) {
       if (field.name == key) return (this->*field.read)(value);
@@ -241,22 +236,37 @@ class Reader {
       error_ = wrong_type("stream_options", "an object");
       return simdjson::SUCCESS;
     }
-    ondemand::object options;
-    if (const auto error = value.get_object().get(options)) return error;
-    for (auto entry : options) {
-      ondemand::field field;
-      if (const auto error = std::move(entry).get(field)) return error;
-      std::string_view key;
-      if (const auto error = unescaped_key(field).get(key)) return error;
-      ondemand::value option = field.value();
-      ++walker_.elements.values;
-      const auto error =
-          key == "include_usage"
-              ? read_bool(option, "stream_options.include_usage", request_.include_usage)
-              : walker_.walk(option, kFieldDepth + 1, Inside::kOther);
-      if (error || error_) return error;
-    }
-    return simdjson::SUCCESS;
+    return read_members(value, "include_usage", [this](ondemand::value& option) {
+      return read_bool(option, "stream_options.include_usage", request_.include_usage);
+    });
+  }
+
+  // OpenAI lets a value be of 512 characters, so a longer name is no mistake: it is cut. What is no
+  // object, and no text, is the engine's to judge.
+  error_code read_metadata(ondemand::value& value) {
+    request_.prompt_version.clear();
+    json_type type{};
+    if (const auto error = value.type().get(type)) return error;
+    if (type != json_type::object) return pass_over(value);
+    return read_members(value, "prompt_version", [this](ondemand::value& member) {
+      json_type type{};
+      if (const auto error = member.type().get(type)) return error;
+      if (type != json_type::string) return walker_.walk(member, kFieldDepth + 1, Inside::kOther);
+      std::string_view text;
+      if (const auto error = member.get_string().get(text)) return error;
+      request_.prompt_version = base::within(text, kLongestPromptVersion);
+      return simdjson::SUCCESS;
+    });
+  }
+
+  // Of an object in the body `own` reads the member of that name.
+  template <class Own>
+  error_code read_members(ondemand::value& value, std::string_view name, Own own) {
+    ondemand::object object;
+    if (const auto error = value.get_object().get(object)) return error;
+    return each_member(object, [&](std::string_view key, ondemand::value& member) {
+      return key == name ? own(member) : walker_.walk(member, kFieldDepth + 1, Inside::kOther);
+    });
   }
 
   error_code read_choices(ondemand::value& value) {

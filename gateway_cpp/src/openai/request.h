@@ -2,6 +2,7 @@
 // is JSON. The body itself travels on byte for byte and is never written anew.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,8 @@ namespace penstock::openai {
 // Whether the client gets server-sent events or one JSON object.
 enum class AnswerForm : std::uint8_t { kUnary, kStream };
 
+inline constexpr std::size_t kLongestPromptVersion = 64;  // bytes
+
 // A value. Views into the body are not kept.
 struct Request {
   // What it is for, which the body may say: static, never null once it was read.
@@ -28,6 +31,7 @@ struct Request {
   std::uint64_t prompts = 1;                // each of which is answered with so many choices
   std::string user;                         // the caller's own name for its user; empty: none
   std::string session;                      // "session_id", where it is a text
+  std::string prompt_version;               // metadata.prompt_version, cut; empty: none
   bool include_usage = false;               // stream_options.include_usage
   bool has_tools = false;                   // the answer may call some
 

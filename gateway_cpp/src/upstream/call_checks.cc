@@ -29,12 +29,7 @@ bool is_answer(uint32_t status) {
 bool is_plausible(const Usage& usage) { return bounded(usage) == usage; }
 
 // Text of foreign making is UTF-8, which a cut must leave it.
-void cut(std::string& text, size_t most) {
-  if (text.size() <= most) return;
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-  while (most > 0 && continues(text[most])) --most;
-  text.resize(most);
-}
+void cut(std::string& text, size_t most) { text.resize(base::within(text, most).size()); }
 
 }  // namespace
 

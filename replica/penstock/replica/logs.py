@@ -30,7 +30,13 @@ class LineFormatter(JsonFormatter):
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         log_data["time"] = when.replace("+00:00", "Z")
         super().add_fields(log_data, record, message_dict)
-        log_data["level"] = record.levelname.lower()
+        log_data["level"] = level_word(record.levelno)
+
+
+def level_word(level: int) -> str:
+    """As all processes say it: "debug", "info", "warning" or "error"."""
+    words = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO, "info"))
+    return next((word for least, word in words if level >= least), "debug")
 
 
 def configure_logs(replica_id: str, level: str) -> None:

@@ -21,10 +21,12 @@ from penstock.control.adapter_sources.sources import MachineSources
 from penstock.control.admin.app import admin_app
 from penstock.control.admin.services import AdminServices
 from penstock.control.errors import Code, NotFound, PenstockError, Unavailable
+from penstock.control.machine_logs.values import LoggedPart, LogQuestion
 from penstock.control.managers.adapters.library import AdapterLibrary
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
+from penstock.control.managers.fleet.fleet_logs import LogSources
 from penstock.control.managers.fleet.replica_logs import LogPart, LogRequest
 from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.rollout.engines import EngineManager
@@ -49,6 +51,7 @@ from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
 from tests.fakes.event_counts import EventCounts
 from tests.fakes.explaining_gateway import ExplainingGateway
+from tests.fakes.logging_machine import LoggingMachine
 
 SECRET = "pst_secret"
 
@@ -157,9 +160,12 @@ class FakeRecorded:
 
 
 class FakeLogs:
-    """`AgentLogs` that keep what they were told to, by agent and replica."""
+    """`AgentLogs` that keep what they were told to, by agent and replica, and by agent alone; and
+    the head's own."""
 
     def __init__(self) -> None:
+        self.own = LoggingMachine()
+        self.machines: dict[str, LoggingMachine] = {}
         self.kept: dict[tuple[str, str], list[LogPart | PenstockError]] = {}
         self.asked: list[tuple[str, str, LogRequest]] = []
         self.reading = 0
@@ -179,6 +185,9 @@ class FakeLogs:
                 await asyncio.Event().wait()
         finally:
             self.reading -= 1
+
+    def read_all(self, address: str, asked: LogQuestion) -> AsyncGenerator[LoggedPart, None]:
+        return self.machines[address].read(asked)
 
 
 class FakeFits:
@@ -236,7 +245,7 @@ async def running_admin(*, hosts: tuple[str, ...] = ()) -> AsyncIterator[Admin]:
             comparisons := FakeComparisons(),
             recorded := FakeRecorded(),
             events := EventManager(cluster, store, clock, EventCounts()),
-            logs := FakeLogs(),
+            LogSources(logs := FakeLogs(), logs.own),
             EngineManager(cluster, routes, clock, EngineLimits(per_token=3, total=5)),
             fits := FakeFits(),
             explain := ExplainManager(cluster, SystemClock()),

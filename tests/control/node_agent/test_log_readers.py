@@ -14,10 +14,15 @@ import pytest
 
 from penstock.control import log_files
 from penstock.control.errors import Code, InvalidInput, NodeUnreachable, Unavailable
+from penstock.control.machine_logs.following import MOST_PART
+from penstock.control.machine_logs.lines import logged
+from penstock.control.machine_logs.reader import LocalLogs
+from penstock.control.machine_logs.sources import REPLICA_BEGINS, LogFolder, node_sources
+from penstock.control.machine_logs.values import Author, LoggedPart, LogQuestion
 from penstock.control.managers.fleet.replica_logs import LogPart, LogRequest
 from penstock.control.node_agent import log_readers, replica_log
 from penstock.control.node_agent.log_readers import MOST_READERS, LogReaders
-from penstock.control.node_agent.log_reading import MOST_BACKLOG, MOST_PART
+from penstock.control.node_agent.log_reading import MOST_BACKLOG
 from penstock.control.node_agent.state_files import StateFiles
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.dialer import Dialer
@@ -73,7 +78,7 @@ def lines_of(parts: list[LogPart]) -> list[str]:
     text = "".join(
         part.lines.decode() + (f"({part.note})\n" if part.note else "") for part in parts
     )
-    return [line for line in text.splitlines() if not line.startswith(replica_log.BEGINNING)]
+    return [line for line in text.splitlines() if not line.startswith(REPLICA_BEGINS)]
 
 
 async def until_told(parts: AsyncGenerator[LogPart, None], last: str) -> list[str]:
@@ -91,7 +96,9 @@ async def until_told(parts: AsyncGenerator[LogPart, None], last: str) -> list[st
 async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
     server = NodeAgentServer("127.0.0.1", 0)
     machine = Machine(StateFiles(tmp_path), server)
-    readers = LogReaders(machine.files.log_path, machine.here.__contains__, SystemClock())
+    folder, clock, here = LogFolder(tmp_path / "logs"), SystemClock(), machine.here.__contains__
+    local = LocalLogs(lambda: node_sources(folder, "n1", here, beside_head=True), clock)
+    readers = LogReaders(machine.files.log_path, here, local, clock)
     nothing: Any = None
     await server.serve(nothing, nothing, nothing, readers, nothing)
     yield machine
@@ -300,3 +307,17 @@ async def test_an_agent_that_says_nothing_is_taken_for_gone(machine: Machine) ->
     async with aclosing(client.read(f"127.0.0.1:{machine.server.port}", R1, FOLLOW)) as parts:
         with pytest.raises(NodeUnreachable, match=r"has said nothing for 0\.6 s"):
             _ = [part async for part in parts]
+
+
+async def test_what_all_processes_of_the_machine_wrote_reaches_the_head_as_it_was_asked_for(
+    machine: Machine,
+) -> None:
+    line = '{"time": "2026-01-31T12:00:00.000Z", "level": "warning", "message": "mine is abc"}'
+    machine.write(line, "abcd is another", replica_id="node-agent")
+    machine.write(line.replace("31T", "30T"), replica_id="warm-pool")
+    machine.start("of another day")
+    asked = LogQuestion(1_769_860_800_000_000, ("mine is abc",), 9)
+    address = f"127.0.0.1:{machine.server.port}"
+    parts = [part async for part in GrpcAgentLogs(Dialer()).read_all(address, asked)]
+    told = logged(Author("node", "n1"), line, 1_769_860_800_000_000)
+    assert parts == [LoggedPart([told], gateways=()), LoggedPart([], caught_up=True)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.control.router import asks, sandbox, stats
+from penstock.control.router import asks, logs, sandbox, stats
 from penstock.control.router.api import (
     Engine,
     EngineGroup,
@@ -62,7 +62,7 @@ def test_the_bounds_are_those_that_hold() -> None:
         f"{asks.MOST_CALLS} of one request, {asks.MOST_AT_ONCE} at once",
         f"a `MemoryError` at {sandbox.MEMORY >> 20} MiB",
         f"an error at {sandbox.OPEN_FILES}",
-        f"{sandbox.OUTPUT_A_MINUTE >> 20} MiB of its log a minute",
+        f"{logs.OUTPUT_A_MINUTE >> 20} MiB of its log a minute",
         f"{stats.MOST_KEYS:,} keys of {stats.MOST_NAMES} values, texts of {stats.MOST_TEXT}",
     ):
         assert said in words

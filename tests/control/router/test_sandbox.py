@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import select
@@ -15,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.control.machine_logs.lines import time_of
 from penstock.control.router.confine import version
+from penstock.control.router.logs import OUTPUT_A_MINUTE
+from penstock.control.router.process import UNBOUNDED
 from penstock.control.router.program import BadProgram, digest_of, program_of
-from penstock.control.router.sandbox import OUTPUT_A_MINUTE
 from penstock.control.shipped_programs import shipped_programs
 from penstock.v1.router_pb2 import GatewayFrame
 from tests.fakes.router_gateway import RouterGateway, RouterProcess, dialed, start_router
@@ -175,6 +178,26 @@ async def test_what_it_prints_is_dropped_beyond_what_a_log_takes(routers: Router
     assert (loud.replica_id, loud.error) == ("a", "")
     assert process.log.stat().st_size < OUTPUT_A_MINUTE + 4096
     assert "dropped for a minute" in process.log.read_text()
+
+
+async def test_what_it_prints_and_logs_are_lines_as_all_processes_have(routers: Routers) -> None:
+    process = routers.start(DOES)
+    async with await routers.dialed(process, DOES) as gateway:
+        await gateway.decides(session="print('a\\n  b', end=''); print()")
+        await gateway.decides(session="import logging; logging.critical('%d of it', 3)")
+        await gateway.decides(session="import sys; sys.stderr.write('odd\\n')")
+        await gateway.decides(session="raise RuntimeError('no')")
+    lines = [json.loads(line) for line in process.log.read_text().splitlines()]
+    own = [line for line in lines if line["message"] != UNBOUNDED]
+    assert [(line["level"], line["message"]) for line in own[:-1]] == [
+        ("info", "a"),
+        ("info", "  b"),
+        ("error", "3 of it"),
+        ("warning", "odd"),
+    ]
+    assert own[-1]["message"].startswith("the program failed: RuntimeError: no")
+    assert own[-1]["request_id"] == "r4"
+    assert all(time_of(json.dumps(line)) and line["process"] == "program" for line in lines)
 
 
 async def test_one_that_never_yields_is_ended_with_where_it_stood(routers: Routers) -> None:

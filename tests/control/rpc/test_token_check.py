@@ -77,6 +77,12 @@ class NoLogs:
         raise AssertionError("nobody reads logs here")
         yield  # which makes it a generator
 
+    async def read_all(
+        self, asked: nodes_pb2.ReadLogsRequest
+    ) -> AsyncGenerator[nodes_pb2.LoggedPart, None]:
+        raise AssertionError("nobody reads logs here")
+        yield
+
 
 class AnyHead:
     """Whoever knows the token may ask."""

@@ -96,6 +96,32 @@ TEST(Request, NotesWhetherItBringsTools) {
   EXPECT_FALSE(brings(R"("tools":"none","user":"tools")"));
 }
 
+TEST(Request, KnowsTheVersionOfItsPromptByItsMetadata) {
+  const auto version = [](const std::string& fields) {
+    return parse(chat(fields))->prompt_version;
+  };
+  EXPECT_EQ(version(R"("metadata":{"a":"b","prompt_version":"v\u0031","c":["d"]})"), "v1");
+  EXPECT_EQ(version(""), "");
+  EXPECT_EQ(version(R"("metadata":{"prompt_version":"v1"},"metadata":{})"), "");
+}
+
+TEST(Request, CutsALongVersionOfItsPromptAtTheEndOfACharacter) {
+  const auto version = [](const std::string& text) {
+    return parse(chat(R"("metadata":{"prompt_version":")" + text + "\"}"))->prompt_version;
+  };
+  EXPECT_EQ(version(std::string(512, 'v')), std::string(kLongestPromptVersion, 'v'));
+  EXPECT_EQ(version(std::string(63, 'v') + "\u00e9"), std::string(63, 'v'));
+}
+
+TEST(Request, LeavesMetadataThatIsNoneToTheEngine) {
+  for (const auto* fields : {R"("metadata":null)", R"("metadata":"prompt_version")",
+                             R"("metadata":{"prompt_version":null})",
+                             R"("metadata":{"prompt_version":{"prompt_version":"v1"}})"}) {
+    EXPECT_EQ(parse(chat(fields))->prompt_version, "") << fields;
+  }
+  EXPECT_EQ(failure(chat(R"("metadata":{"prompt_version":01})")).code, "invalid_json");
+}
+
 TEST(Request, KeepsTheBodyByteForByte) {
   const std::string original = chat(R"( "x" : [ 1e999 , "\u00e9" ] )") + "\n ";
   std::string body = original;

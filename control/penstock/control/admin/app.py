@@ -17,7 +17,7 @@ from penstock.control.admin.events_api import events_api
 from penstock.control.admin.fleet.fits_api import fits_api
 from penstock.control.admin.fleet.gateways_api import gateways_api
 from penstock.control.admin.fleet.lists_api import lists_api
-from penstock.control.admin.fleet.logs_api import logs_api
+from penstock.control.admin.fleet.logs_api import fleet_logs_api, logs_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
 from penstock.control.admin.idempotency import Answers
 from penstock.control.admin.middleware import AdminMiddleware
@@ -42,6 +42,7 @@ from penstock.control.admin.tenancy.usage_api import usage_api
 from penstock.control.admin.version_api import live_api, version_api
 from penstock.control.managers.adapters.aliases import AliasManager
 from penstock.control.managers.canary.canaries import CanaryManager
+from penstock.control.managers.fleet.fleet_logs import FleetLogs
 from penstock.control.managers.fleet.replica_logs import ReplicaLogs
 from penstock.control.managers.recording.recordings import RecordingManager
 from penstock.control.managers.rollout.evidence import EvidenceManager
@@ -78,7 +79,6 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
     cluster, clock, store = services.cluster, services.clock, services.store
     fits = Fits(services.nodes)
     deployments = DeploymentsApi(cluster, clock, services.traffic, services.spend.today, fits)
-    aliases = AliasManager(cluster, services.routes, clock)
     evidence = EvidenceManager(cluster, services.adapters)
     tenants = TenantManager(cluster, clock)
     shadows = ShadowManager(cluster, clock)
@@ -91,13 +91,14 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         spend_api(cluster, store, clock),
         trial_api(TrialManager(cluster, services.replicas)),
         lists_api(cluster),
-        logs_api(ReplicaLogs(cluster, services.logs)),
+        logs_api(ReplicaLogs(cluster, services.logs.agents)),
+        fleet_logs_api(FleetLogs(cluster, services.logs, clock)),
         nodes_api(cluster, clock),
         fits_api(cluster, fits),
         gateways_api(cluster, services.gateways),
         AdaptersApi(services.adapters, services.adapter_scratch).router(),
         adapter_policy_api(services.adapters),
-        AliasesApi(aliases).router(),
+        AliasesApi(AliasManager(cluster, services.routes, clock)).router(),
         quarantine_api(Quarantine(cluster)),
         TenantsApi(tenants).router(),
         keys_api(tenants, clock),

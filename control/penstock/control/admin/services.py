@@ -12,7 +12,7 @@ from penstock.control.admin.shadow.api import Comparisons
 from penstock.control.managers.adapters.versions import AdapterManager
 from penstock.control.managers.cluster_store import ClusterStore
 from penstock.control.managers.events import EventManager
-from penstock.control.managers.fleet.replica_logs import AgentLogs
+from penstock.control.managers.fleet.fleet_logs import LogSources
 from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.rollout.engines import EngineManager
 from penstock.control.managers.rollout.fits import AsksNodes
@@ -42,7 +42,7 @@ class AdminServices:
     comparisons: Comparisons
     recorded: Recorded
     events: EventManager
-    logs: AgentLogs
+    logs: LogSources
     engines: EngineManager
     nodes: AsksNodes
     explain: ExplainManager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -13,14 +13,14 @@ import typer
 from penstock.control.admin.event_models import EventModel, GapModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head
-from penstock.control.errors import Unavailable, invalid_setting
+from penstock.control.cli.since import HELP as SINCE
+from penstock.control.cli.since import since as time_of
+from penstock.control.errors import Unavailable
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.events import EventKind, EventType
 
 ASK_AGAIN = timedelta(seconds=1)
 HEAD_AWAY = 60  # times in a row
-LONGEST_BACK = timedelta(days=366)  # none is kept for so long
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @asks_head("events")
@@ -32,7 +32,7 @@ def events(
     deployment: Annotated[str, typer.Option(help="That they concern.")] = "",
     reason: Annotated[str, typer.Option(help="Such as RolledBack.")] = "",
     type_: Annotated[EventType | None, typer.Option("--type", help="How bad they are.")] = None,
-    since: Annotated[str, typer.Option(metavar="TIME", help="Such as 30m, 2h or 7d.")] = "",
+    since: Annotated[str, typer.Option(metavar="TIME", help=SINCE)] = "",
     last: Annotated[int, typer.Option(min=1, max=1000, help="The newest so many.")] = 100,
 ) -> None:
     """Show what happened, oldest first: kept for seven days.
@@ -51,7 +51,7 @@ def events(
         "deployment": deployment,
         "reason": reason,
         "type": type_ or "",
-        "since": _since(since) if since else "",
+        "since": time_of(since) if since else "",
     }
     wanted = {key: str(value) for key, value in said.items() if value}
     if follow:
@@ -101,12 +101,3 @@ async def _follow(
             if away > HEAD_AWAY:
                 raise
         await asyncio.sleep(ASK_AGAIN.total_seconds())
-
-
-def _since(said: str) -> str:
-    """A time before now, as the API takes it. Raises `invalid-setting`."""
-    number, unit = said[:-1], said[-1]
-    if not number.isdigit() or unit not in UNITS or len(number) > 6:
-        raise invalid_setting(f"--since is {said!r}: it must be such as 30m, 2h or 7d")
-    back = timedelta(**{UNITS[unit]: int(number)})
-    return (datetime.now(UTC) - min(back, LONGEST_BACK)).isoformat()

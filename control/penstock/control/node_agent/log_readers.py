@@ -1,4 +1,4 @@
-"""Who reads replicas' logs: so many at a time, each at their own pace, and none on the loop."""
+"""Who reads logs: so many at a time, each at their own pace, and none on the loop."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from penstock.control.errors import Code, InvalidInput, NotFound, Unavailable
+from penstock.control.machine_logs.following import CUT, Following, WholeLines
+from penstock.control.machine_logs.values import LoggedPart, LogQuestion, MachineLogs
 from penstock.control.node_agent.log_reading import (
-    CUT,
-    Following,
     Piece,
-    WholeLines,
     is_marked,
     last_lines,
     parts,
@@ -34,15 +33,30 @@ LogPart = nodes_pb2.LogPart
 
 class LogReaders:
     """`path_of`: where a replica logs, which raises `InvalidInput` for what is no replica's id.
-    `is_here`: whether the agent has the replica, whatever it does now."""
+    `is_here`: whether the agent has the replica, whatever it does now. `machine`: the logs of all
+    that runs here."""
 
     def __init__(
-        self, path_of: Callable[[str], Path], is_here: Callable[[str], bool], clock: Clock
+        self,
+        path_of: Callable[[str], Path],
+        is_here: Callable[[str], bool],
+        machine: MachineLogs,
+        clock: Clock,
     ) -> None:
         self._path_of = path_of
         self._is_here = is_here
+        self._machine = machine
         self._clock = clock
         self._readers = 0
+
+    async def read_all(
+        self, asked: nodes_pb2.ReadLogsRequest
+    ) -> AsyncGenerator[nodes_pb2.LoggedPart, None]:
+        """What all processes of the machine logged. Raises `Unavailable` where too many read."""
+        question = LogQuestion(asked.since_us, tuple(asked.ids), asked.tail, asked.follow, asked.of)
+        async with aclosing(self._machine.read(question)) as parts:
+            async for part in parts:
+                yield _message(part)
 
     async def read(self, asked: nodes_pb2.ReadLogRequest) -> AsyncGenerator[LogPart, None]:
         """What a replica logged, the first part at once. Raises `unknown-replica`,
@@ -123,6 +137,22 @@ class LogReaders:
                     yield LogPart()
                 await self._clock.sleep(LOOK_EVERY)
             yield LogPart(note=f"{sent >> 20} MiB were read: ask again to follow it further")
+
+
+def _message(part: LoggedPart) -> nodes_pb2.LoggedPart:
+    lines = [
+        nodes_pb2.LoggedLine(
+            kind=line.author.kind,
+            name=line.author.name,
+            time_us=line.time_us,
+            level=line.level,
+            text=line.text,
+        )
+        for line in part.lines
+    ]
+    return nodes_pb2.LoggedPart(
+        lines=lines, note=part.note, caught_up=part.caught_up, gateways=part.gateways
+    )
 
 
 def _more(following: Following, lines: WholeLines, *, last: bool) -> tuple[int, bytes]:

@@ -24,6 +24,7 @@ from penstock.control.node_agent.program_health import (
     unwritable,
 )
 from penstock.control.node_agent.program_texts import ProgramTexts
+from penstock.control.router.logs import SAYS
 from penstock.control.router.program import printable
 from penstock.control.secrets_files import write_secret
 from penstock.control.supervision.clock import Clock
@@ -38,8 +39,6 @@ VITALS_EVERY: Final = timedelta(seconds=1)
 START_LIMIT: Final = timedelta(seconds=30)
 END_LIMIT: Final = timedelta(seconds=12)  # longer than a program lets its streams end
 OTHER_TEXT: Final = "this node's Penstock ships another text of it: update it"
-SAYS: Final = "router: error: "
-"""Before its last words, where it cannot start."""
 _MOST_ANNOUNCED: Final = 64 << 10  # bytes
 _LAST_LINES: Final = 200  # of its log, that may say why it ended
 
@@ -238,7 +237,14 @@ def last_words(lines: Sequence[str]) -> str:
         if line.startswith("Timeout ("):
             where = next((each for each in lines[at:] if each.startswith('File "<')), "")
             return f"it did not yield for two seconds: {where}"
-    return lines[-1] if lines else ""
+    return _message(lines[-1]) if lines else ""
+
+
+def _message(line: str) -> str:
+    """What one of our lines says; any other as it is."""
+    with suppress(ValueError, AttributeError, RecursionError):
+        return str(json.loads(line).get("message", line))
+    return line
 
 
 def _announced(file: Path, pid: int) -> Mapping[str, Any]:

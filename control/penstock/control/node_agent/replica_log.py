@@ -11,6 +11,7 @@ from pathlib import Path
 
 from penstock.control import log_files
 from penstock.control.log_files import tail
+from penstock.control.machine_logs.sources import REPLICA_BEGINS
 from penstock.control.state.providers.secret_texts import without_secrets
 
 ERROR_PREFIX = "penstock-replica: error: "
@@ -18,8 +19,6 @@ ERROR_PREFIX = "penstock-replica: error: "
 EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)(: |$)")
 LONGEST_ERROR = 500  # characters
 BAD = frozenset(("warning", "error", "critical"))
-# Ours, not of the process: the first line of each.
-BEGINNING = '{"process": "node", "message": "the replica is started", '
 
 
 def begin(path: Path, replica_id: str, now: datetime) -> str:
@@ -29,7 +28,7 @@ def begin(path: Path, replica_id: str, now: datetime) -> str:
     time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     said = {"level": "info", "replica_id": replica_id, "time": time}
     with suppress(OSError), path.open("a") as log:
-        log.write(f"{BEGINNING}{json.dumps(said)[1:]}\n")
+        log.write(f"{REPLICA_BEGINS}{json.dumps(said)[1:]}\n")
     return unlogged
 
 
@@ -53,7 +52,7 @@ def last_words(path: Path) -> str:
     was at, in our form or in any; empty if it said nothing."""
     if said := last_error(path):
         return said
-    lines = [line for line in tail(path, 1000) if not line.startswith(BEGINNING)]
+    lines = [line for line in tail(path, 1000) if not line.startswith(REPLICA_BEGINS)]
     records = list(_records(lines))
     bad = [record for record in records if record.get("level") in BAD]
     for record in (bad or records)[-1:]:

@@ -110,6 +110,12 @@ class AdminClient(
         patience = httpx.Timeout(known, read=None if asked.get("follow") else LOG_TIMEOUT)
         return self.download(path, params=asked, timeout=patience)
 
+    def logs(self, **asked: str | int | bool) -> AsyncIterator[bytes]:
+        """What all processes wrote, an object on each line."""
+        known = TIMEOUT.total_seconds()
+        patience = httpx.Timeout(known, read=None if asked.get("follow") else LOG_TIMEOUT)
+        return self.download("/logs", params=asked, timeout=patience)
+
     async def deployment(self, name: str) -> DeploymentModel | None:
         """One deployment; None where there is none of this name."""
         try:

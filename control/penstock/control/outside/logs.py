@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
+
+from penstock.control.log_files import opened
 
 
 class LineFormatter(JsonFormatter):
@@ -28,7 +35,13 @@ class LineFormatter(JsonFormatter):
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         log_data["time"] = when.replace("+00:00", "Z")
         super().add_fields(log_data, record, message_dict)
-        log_data["level"] = record.levelname.lower()
+        log_data["level"] = level_word(record.levelno)
+
+
+def level_word(level: int) -> str:
+    """As all processes say it: "debug", "info", "warning" or "error"."""
+    words = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO, "info"))
+    return next((word for least, word in words if level >= least), "debug")
 
 
 def configure_logs(process: str, level: str) -> None:
@@ -38,3 +51,29 @@ def configure_logs(process: str, level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for chatty in ("httpx", "uvicorn"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+@contextmanager
+def kept_in(log: Path) -> Iterator[None]:
+    """Has lines stand in this file as well, where `penstock logs` looks for them; not twice where
+    stderr goes there."""
+    root = logging.getLogger()
+    ours = [each for each in root.handlers if isinstance(each.formatter, LineFormatter)]
+    if not ours or _is_stderr(log):
+        yield
+        return
+    with TextIOWrapper(opened(log), "utf-8", "backslashreplace") as file:
+        handler = logging.StreamHandler(file)
+        handler.setFormatter(ours[0].formatter)
+        root.addHandler(handler)
+        try:
+            yield
+        finally:
+            root.removeHandler(handler)
+
+
+def _is_stderr(log: Path) -> bool:
+    try:
+        return os.path.samestat(log.stat(), os.fstat(sys.stderr.fileno()))
+    except (OSError, ValueError):  # a test's stderr is no file
+        return False

@@ -219,7 +219,7 @@ async def run(
         if isinstance(error, asyncio.CancelledError) and ask.ended < float("inf"):
             raise
         detail = said(error, program.filename)
-        log.warning("the program failed: %s", detail)
+        log.warning("the program failed: %s", detail, extra={"request_id": ask.request.id})
         return _failed(ask.id, RAISED, detail)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from secrets import token_hex
@@ -15,6 +15,7 @@ from typing import Final
 from penstock.control.router import sandbox
 from penstock.control.router.asks import Programs
 from penstock.control.router.confine import confine
+from penstock.control.router.logs import tell_end
 from penstock.control.router.program import (
     BadProgram,
     Program,
@@ -24,6 +25,8 @@ from penstock.control.router.program import (
 )
 from penstock.control.router.server import announce, serve
 from penstock.control.shipped_programs import shipped_programs
+
+log = logging.getLogger(__name__)
 
 GRACE_SECONDS: Final = 10.0  # for streams, once another process has taken over
 UNBOUNDED: Final = "this kernel has no Landlock: what it may read is not bounded"
@@ -40,10 +43,10 @@ def run_router(path: Path, text: Path | None, digest: str, module: str | None) -
             port = held.getsockname()[1]
             # A module is code of the machine's owner.
             if not module and not confine(port):
-                sys.stderr.write(f"router: {UNBOUNDED}\n")
+                log.warning(UNBOUNDED)
             asyncio.run(_run(texts, module, port, file))
     except (BadProgram, OSError) as error:
-        sys.stderr.write(f"router: error: {error}\n")
+        tell_end(str(error))
         return 1
     return 0
 

@@ -70,11 +70,16 @@ class AdapterDirectories(Protocol):
 
 
 class Logs(Protocol):
-    """What the node's replicas logged."""
+    """What the node's processes logged."""
 
     def read(self, asked: nodes_pb2.ReadLogRequest) -> AsyncGenerator[nodes_pb2.LogPart, None]:
         """A log, the first part at once. Raises `unknown-replica`, `InvalidInput` and
         `Unavailable`."""
+
+    def read_all(
+        self, asked: nodes_pb2.ReadLogsRequest
+    ) -> AsyncGenerator[nodes_pb2.LoggedPart, None]:
+        """What all processes of the machine logged. Raises `Unavailable`."""
 
 
 class Fitting(Protocol):
@@ -182,6 +187,14 @@ class NodeAgentService(nodes_pb2_grpc.NodeAgentServicer):
     ) -> AsyncIterator[nodes_pb2.LogPart]:
         """Sends no faster than it is taken, which holds up nobody else."""
         async with explained(context), aclosing(self._logs.read(request)) as parts:
+            async for part in parts:
+                yield part
+
+    async def ReadLogs(
+        self, request: nodes_pb2.ReadLogsRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[nodes_pb2.LoggedPart]:
+        """Likewise."""
+        async with explained(context), aclosing(self._logs.read_all(request)) as parts:
             async for part in parts:
                 yield part
 

@@ -42,6 +42,7 @@ for file in sys.argv[1:]:
     log.warning("just so")
     try: 1/0
     except Exception: log.exception("failed " * 40000)
+    logging.getLogger("library").critical("of a library")
 """
 
 
@@ -57,8 +58,9 @@ def test_only_the_engines_process_writes_where_causes_are_looked_for(tmp_path: P
     assert not found.errors.exists()
     said = _log_failures(engine)
     assert causes.logged_cause(found.errors) == "ZeroDivisionError: division by zero"
-    first, second = (json.loads(line) for line in said.splitlines())
+    first, second, third = (json.loads(line) for line in said.splitlines())
     assert (first["level"], first["logger"], second["level"]) == ("warning", "vllm.x", "error")
+    assert (third["level"], third["logger"]) == ("error", "library")
 
 
 def test_what_the_engines_process_writes_is_bounded(tmp_path: Path) -> None:

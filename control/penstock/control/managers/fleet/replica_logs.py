@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import Final, NamedTuple, Protocol
 
 from penstock.control.errors import Code, NotFound, PenstockError, Unavailable
+from penstock.control.machine_logs.values import LoggedPart, LogQuestion
 from penstock.control.managers.cluster import Cluster
 from penstock.control.state.fleet.replica import Node, NodeState, ReplicaId
 
@@ -44,6 +45,9 @@ class AgentLogs(Protocol):
     ) -> AsyncGenerator[LogPart, None]:
         """A log, the first part at once. Raises `unknown-replica`, `InvalidInput` and
         `Unavailable`, at any moment."""
+
+    def read_all(self, address: str, asked: LogQuestion) -> AsyncGenerator[LoggedPart, None]:
+        """What all processes of the agent's machine wrote. Raises `Unavailable`, at any moment."""
 
 
 class ReplicaLogs:

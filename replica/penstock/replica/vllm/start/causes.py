@@ -95,7 +95,11 @@ def log_config(level: str, errors: Path | None = None) -> dict[str, Any]:
             "backupCount": 1,
         }
     logger = {"handlers": list(handlers), "level": level, "propagate": False}
+    # In the replica's process the root has a handler of ours; in the engine's what libraries log,
+    # and we ourselves, would be plain text.
+    root = {"root": {"handlers": ["stderr"], "level": "WARNING"}} if errors else {}
     return {
+        **root,
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"json": formatter},

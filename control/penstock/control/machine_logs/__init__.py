@@ -1,0 +1,1 @@
+"""What the processes of one machine wrote: read together, by the times of its lines."""
