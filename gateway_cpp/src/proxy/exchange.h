@@ -143,6 +143,7 @@ struct Exchange {
     ask.endpoint = request.endpoint;
     record().path = request.endpoint->path;
     record().model.assign(request.model, 0, kMostKeptModelBytes);
+    record().prompt_version = request.prompt_version;
   }
   // For its turn, where it has to wait for one.
   std::shared_ptr<dispatch::Waker> make_waker() {

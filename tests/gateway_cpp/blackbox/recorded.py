@@ -63,8 +63,7 @@ def as_logged(record: v1.RequestRecord) -> dict[str, Any]:
         "duration_ms": close(record.duration_us / 1000),
     }
     told |= {
-        f"{phase}_ms": close(us / 1000)
-        for phase, us in zip(PHASES, record.phase_us, strict=True)
+        f"{phase}_ms": close(us / 1000) for phase, us in zip(PHASES, record.phase_us, strict=True)
     }
     if record.degraded or left(record):
         told |= {
@@ -94,8 +93,10 @@ def holds(line: dict[str, Any], record: v1.RequestRecord) -> None:
     assert set(broke.split(", ")) - {""} <= {attempt.replica for attempt in record.attempts}
     said["client_request_id"] = said["client_request_id"][:LONGEST_ID]
     replica = said.pop("replica")
-    assert not replica or not record.attempts or any(
-        attempt.replica == replica for attempt in record.attempts
+    assert (
+        not replica
+        or not record.attempts
+        or any(attempt.replica == replica for attempt in record.attempts)
     )
     assert said == as_logged(record)
 

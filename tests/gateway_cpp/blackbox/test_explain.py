@@ -1,6 +1,6 @@
 """What a gateway keeps of its decisions: a record of each kind of request, in the words that its
-client and the log were told. That every line of the log agrees with its record is held for all tests
-of this folder, by `recorded.all_hold`."""
+client and the log were told. That every line of the log agrees with its record is held for all
+tests of this folder, by `recorded.all_hold`."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from penstock.v1 import inference_pb2 as inference
-from penstock.v1 import routes_pb2 as routes
+from penstock.v1 import suspects_pb2 as suspects
 from tests.fakes.fake_control import deployment, tenant
 from tests.fakes.fake_replica import FakeCall, hello
 from tests.gateway_cpp.blackbox.conftest import Start
@@ -72,9 +72,9 @@ async def test_a_suspect_to_whom_no_rung_is_open_may_wait_as_long_as_the_budget_
 ) -> None:
     maybe_deadly = chat(user="somebody")
     body = maybe_deadly.split(b"\r\n\r\n", 1)[1]
-    suspect = routes.Suspect(
+    suspect = suspects.Suspect(
         fingerprint=hashlib.sha256(b"\0/v1/chat/completions\0" + body).digest(),
-        deaths=[routes.EngineDeath(replica_id="gone")],
+        deaths=[suspects.EngineDeath(replica_id="gone")],
         until_ms=4_000_000_000_000,
     )
     house = [tenant("house", keys=["house"], degrade_never=True)]

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from penstock.v1 import routes_pb2 as routes
+from penstock.v1 import suspects_pb2 as suspects
 from tests.fakes.fake_control import deployment, tenant
 from tests.fakes.fake_replica import FakeCall, Script, delta, hello, refuse
 from tests.fakes.waiting import until
@@ -187,7 +187,7 @@ async def test_what_an_engine_died_of_goes_only_to_who_has_none(start: Start) ->
     made = await fleet(start, mini=laddered(), scripts=(engine_dies, hello, hello))
     is_from(await made.system.ask(chat()), "canned", "engine_dead")
     report = await made.system.reports(lambda report: len(report.suspects) > 0, "a suspect")
-    found = routes.Suspect()
+    found = suspects.Suspect()
     found.CopyFrom(report.suspects[0])
     assert found.deployment == "mini"
     found.deaths.add(replica_id="r9", at_ms=found.deaths[0].at_ms + 60_000, gateway_id="gw-2")

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import routes_pb2 as routes
+from penstock.v1 import suspects_pb2 as suspects
 from tests.fakes.fake_control import TLS, FakeControl, deployment, route
 from tests.fakes.fake_replica import DONE, FakeCall, Script, delta, hello, last_delta, refuse
 from tests.fakes.gateway_process import GatewayProcess
@@ -86,7 +87,7 @@ async def test_a_request_under_which_two_engines_died_is_refused_until_it_is_rel
     assert (await system.ask(chat(user="somebody else"))).status == 503, "another one may try"
 
     report = await until(lambda: reported(system, fingerprint, 2), "the head hears of both deaths")
-    shown = [routes.Suspect(fingerprint=fingerprint, until_ms=4_000_000_000_000)]
+    shown = [suspects.Suspect(fingerprint=fingerprint, until_ms=4_000_000_000_000)]
     shown[0].deaths.extend(report.deaths)
     await publish(system, suspects=shown)
     assert (await system.ask(chat())).status == 400
@@ -94,7 +95,7 @@ async def test_a_request_under_which_two_engines_died_is_refused_until_it_is_rel
     assert (await system.ask(chat())).status == 503, "released: an engine may die of it again"
 
 
-async def publish(system: System, *, suspects: list[routes.Suspect]) -> None:
+async def publish(system: System, *, suspects: list[suspects.Suspect]) -> None:
     """The same routes with these suspects."""
     version = await system.control.publish(
         [deployment()], [route(r) for r in system.replicas], suspects=suspects
@@ -107,7 +108,7 @@ def request_body(data: bytes) -> bytes:
     return data.split(b"\r\n\r\n", 1)[1]
 
 
-def reported(system: System, fingerprint: bytes, deaths: int) -> routes.Suspect | None:
+def reported(system: System, fingerprint: bytes, deaths: int) -> suspects.Suspect | None:
     """A suspect as the gateway reported it, with that many deaths."""
     for report in reversed(system.control.reports):
         for suspect in report.suspects:
@@ -142,9 +143,9 @@ def told_answered(system: System, fingerprint: bytes) -> bool:
 
 
 async def test_an_answer_at_another_gateway_clears_here(system: System) -> None:
-    suspect = routes.Suspect(
+    suspect = suspects.Suspect(
         fingerprint=hashlib.sha256(b"\0" + PATH + b"\0" + request_body(chat())).digest(),
-        deaths=[routes.EngineDeath(replica_id=i, at_ms=1_000) for i in ("a", "b")],
+        deaths=[suspects.EngineDeath(replica_id=i, at_ms=1_000) for i in ("a", "b")],
         until_ms=4_000_000_000_000,
     )
     await publish(system, suspects=[suspect])
@@ -155,18 +156,18 @@ async def test_an_answer_at_another_gateway_clears_here(system: System) -> None:
 
 
 async def test_kills_and_shared_crashes_alone_refuse_nothing(system: System) -> None:
-    def dead(replica: str, **how: Any) -> routes.EngineDeath:
-        return routes.EngineDeath(replica_id=replica, at_ms=1_000, **how)
+    def dead(replica: str, **how: Any) -> suspects.EngineDeath:
+        return suspects.EngineDeath(replica_id=replica, at_ms=1_000, **how)
 
     stands = {
-        "killed thrice": ([dead(i, end=routes.ENGINE_END_KILLED) for i in "abc"], 200),
-        "killed four times": ([dead(i, end=routes.ENGINE_END_KILLED) for i in "abcd"], 400),
+        "killed thrice": ([dead(i, end=suspects.ENGINE_END_KILLED) for i in "abc"], 200),
+        "killed four times": ([dead(i, end=suspects.ENGINE_END_KILLED) for i in "abcd"], 400),
         "beside another suspect": ([dead("a"), dead("b", shared=True)], 200),
         "alone": ([dead("a"), dead("b")], 400),
     }
     for name, (deaths, status) in stands.items():
         body = request_body(chat(user=name))
-        suspect = routes.Suspect(
+        suspect = suspects.Suspect(
             fingerprint=hashlib.sha256(b"\0" + PATH + b"\0" + body).digest(),
             deaths=deaths,
             until_ms=4_000_000_000_000,
@@ -177,9 +178,9 @@ async def test_kills_and_shared_crashes_alone_refuse_nothing(system: System) -> 
 
 async def test_another_gateways_quarantine_holds_here(system: System) -> None:
     body = request_body(chat())
-    suspect = routes.Suspect(
+    suspect = suspects.Suspect(
         fingerprint=hashlib.sha256(b"\0" + PATH + b"\0" + body).digest(),
-        deaths=[routes.EngineDeath(replica_id="a"), routes.EngineDeath(replica_id="b")],
+        deaths=[suspects.EngineDeath(replica_id="a"), suspects.EngineDeath(replica_id="b")],
         until_ms=4_000_000_000_000,
     )
     await publish(system, suspects=[suspect])

@@ -24,7 +24,7 @@ from penstock.control.state.routing.slo import SloCount
 from penstock.control.state.routing.snapshot import DeploymentRoute, ReplicaRoute, RouteSnapshot
 from penstock.control.state.routing.suspects import EngineDeath, EngineEnd, Suspect
 from penstock.control.state.tenancy.spend import NANO
-from penstock.v1 import canary_pb2, inference_pb2, routes_pb2, slo_pb2
+from penstock.v1 import canary_pb2, inference_pb2, routes_pb2, slo_pb2, suspects_pb2
 
 _Route = TypeVar("_Route")
 _Message = TypeVar("_Message")
@@ -42,10 +42,10 @@ _AVAILABILITIES = {
 }
 _AFFINITIES = {SessionAffinity.NONE: "", SessionAffinity.REVISION: "revision"}
 _ENDS = {
-    EngineEnd.CRASHED: routes_pb2.ENGINE_END_CRASHED,
-    EngineEnd.KILLED: routes_pb2.ENGINE_END_KILLED,
-    EngineEnd.HUNG: routes_pb2.ENGINE_END_HUNG,
-    EngineEnd.LOST: routes_pb2.ENGINE_END_LOST,
+    EngineEnd.CRASHED: suspects_pb2.ENGINE_END_CRASHED,
+    EngineEnd.KILLED: suspects_pb2.ENGINE_END_KILLED,
+    EngineEnd.HUNG: suspects_pb2.ENGINE_END_HUNG,
+    EngineEnd.LOST: suspects_pb2.ENGINE_END_LOST,
 }
 _END_OF = {wire: end for end, wire in _ENDS.items()}
 
@@ -86,7 +86,7 @@ def _streams(message: routes_pb2.GatewayReport) -> dict[str, int]:
     return found
 
 
-def suspect(message: routes_pb2.Suspect) -> Suspect:
+def suspect(message: suspects_pb2.Suspect) -> Suspect:
     """A request that a gateway suspects."""
     deaths = (
         value_of(EngineDeath, each, end=_END_OF.get(each.end, EngineEnd.CRASHED))
@@ -190,8 +190,8 @@ def _replica_route(route: ReplicaRoute, wall_ahead: timedelta) -> routes_pb2.Rep
     )
 
 
-def _suspect(value: Suspect) -> routes_pb2.Suspect:
+def _suspect(value: Suspect) -> suspects_pb2.Suspect:
     deaths = [
-        message_of(routes_pb2.EngineDeath, each, end=_ENDS[each.end]) for each in value.deaths
+        message_of(suspects_pb2.EngineDeath, each, end=_ENDS[each.end]) for each in value.deaths
     ]
-    return message_of(routes_pb2.Suspect, value, deaths=deaths)
+    return message_of(suspects_pb2.Suspect, value, deaths=deaths)
