@@ -68,7 +68,7 @@ struct GatewayConfig {
   std::chrono::milliseconds drain{30'000};        // what running streams get after SIGTERM
   std::chrono::milliseconds handover{0};  // raise where somebody puts another gateway on its port
 
-  double trace_sample = 0;  // 0 to 1; lower where the collector cannot take as many
+  double trace_sample = 0;                  // 0 to 1; lower where the collector cannot take as many
   std::chrono::milliseconds trace_slow{0};  // above what is usual, or most are traced
 
   std::vector<std::string> cors_origins;  // whose web pages may call: chat UIs; '*': any

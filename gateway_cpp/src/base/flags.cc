@@ -286,7 +286,8 @@ std::span<const Flag> flags() {
        duration(&C::handover, 0)},
       {"trace-sample",
        "SHARE",
-       "of the requests that bring no trace, those that become one, 0 to 1; needs a collector, which "
+       "of the requests that bring no trace, those that become one, 0 to 1; needs a collector, "
+       "which "
        "OTEL_EXPORTER_OTLP_ENDPOINT names",
        {set_trace_sample, "0"}},
       {"trace-slow-ms", "MS", "likewise, all that take so long; 0: none; failed ones always",
