@@ -75,7 +75,7 @@ class LoneHead:
         who = (("authorization", f"Bearer {token}"),)
         trusted = grpc.ssl_channel_credentials(self.cert.read_bytes())
         with grpc.secure_channel(self.rpc, trusted) as channel:
-            watch = routes_pb2_grpc.RoutesStub(channel).Watch
+            watch = routes_pb2_grpc.RoutesStub(channel).Watch  # type: ignore[no-untyped-call]
             asked = routes_pb2.WatchRoutesRequest(gateway_id="gw-9")
             routes = next(watch(asked, metadata=who, timeout=20))
             asked.stamp.CopyFrom(routes.stamp)

@@ -38,7 +38,7 @@ def scraping(system: System, folder: Path) -> Iterator[Prometheus]:
 
 def test_everybody_is_found_and_up(system: System, scraping: Prometheus) -> None:
     def all_up() -> list[Any] | None:
-        found = scraping.get("targets")["activeTargets"]
+        found: list[Any] = scraping.get("targets")["activeTargets"]
         down = {it["scrapeUrl"]: it["lastError"] for it in found if it["health"] != "up"}
         if down or len(found) != 4:
             raise ValueError(down or found)

@@ -15,7 +15,7 @@ from penstock.v1 import explain_pb2 as explain
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as v1
 from penstock.v1 import routes_pb2_grpc as services
-from penstock.v1 import slo_pb2
+from penstock.v1 import slo_pb2, suspects_pb2
 from tests.fakes.fake_replica import FakeReplica, authorization_of
 from tests.fakes.fake_server import FakeServer
 
@@ -223,7 +223,7 @@ class FakeControl(FakeServer, services.RoutesServicer):
         deployments: Iterable[v1.DeploymentRoute],
         replicas: Iterable[v1.ReplicaRoute],
         *,
-        suspects: Iterable[v1.Suspect] = (),
+        suspects: Iterable[suspects_pb2.Suspect] = (),
         stamp: common.ClusterStamp | None = None,
         tenants: Iterable[v1.Tenant] = (),
         keys_required: bool = False,

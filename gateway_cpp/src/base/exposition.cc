@@ -104,9 +104,10 @@ void Exposition::exemplar(const Exemplar& last) {
   out_ += " # {trace_id=\"";
   out_.append(last.trace_id.data(), last.trace_id.size()).append("\"} ");
   append(std::chrono::duration_cast<Seconds>(last.value).count());
-  const std::string at = std::to_string(unix_ms(last.at));
-  const std::size_t seconds = at.size() - 3;
-  out_.append(" ").append(at, 0, seconds).append(".").append(at, seconds);
+  constexpr std::int64_t kThousand = 1000;
+  const auto ms = unix_ms(last.at);
+  const std::string part = std::to_string(kThousand + ms % kThousand);  // three digits after a 1
+  out_.append(" ").append(std::to_string(ms / kThousand)).append(".").append(part, 1);
 }
 
 std::string Exposition::take() {

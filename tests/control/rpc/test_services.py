@@ -308,8 +308,9 @@ async def test_the_latest_report_of_a_gateway_is_kept(served: Served) -> None:
     (found,) = known.report.deployments
     assert (found.queued, found.in_flight, found.requests) == (1, 2, 9)
     assert (found.sent, found.estimated_wait_ms, found.resumed) == (8, 7, 12)
-    assert (known.report.instance, known.report.doubts) == ("i", (("r1", "slow", 6),))
-    assert (known.report.metrics_address, known.report.machine) == ("0.0.0.0:8083", "127.0.0.1")
+    told = known.report
+    assert (told.instance, told.doubts) == ("i", (("r1", "slow", 6),))
+    assert (told.metrics_address, told.machine) == ("0.0.0.0:8083", "127.0.0.1")
 
 
 async def test_a_report_from_outside_the_calendar_is_refused(served: Served) -> None:
@@ -389,13 +390,9 @@ async def test_an_adapter_that_cannot_be_read_is_told_apart(served: Served) -> N
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-async def test_where_no_adapter_can_be_looked_for_the_node_is_told_to_ask_again(
-    served: Served,
-) -> None:
-    directory = served.contents.directory_of(
-        served.contents.take_in(SHIPPED, FamilyLimits()).digest
-    )
-    assert directory is not None
+async def test_where_none_can_be_looked_for_the_node_is_told_to_ask_again(served: Served) -> None:
+    taken = served.contents.take_in(SHIPPED, FamilyLimits())
+    assert (directory := served.contents.directory_of(taken.digest)) is not None
     shutil.rmtree(directory.parent)
     directory.parent.write_text("in the way")
     with pytest.raises(grpc.aio.AioRpcError, match="Not a directory") as caught:

@@ -5,16 +5,14 @@
 #include <thread>
 #include <vector>
 
+#include "page_lines.h"
+
 namespace penstock::base {
 namespace {
 
 using std::chrono::milliseconds;
-
-constexpr std::string_view kTrace = "0af7651916cd43dd8448eb211c80319c";
-
-bool has_line(const std::string& page, const std::string& line) {
-  return ("\n" + page).find("\n" + line + "\n") != std::string::npos;
-}
+using test::has_line;
+using test::kTrace;
 
 TEST(Metrics, SumsItsShards) {
   Metrics metrics;

@@ -3,18 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "base/metrics.h"
+#include "page_lines.h"
 
 namespace penstock::base {
 namespace {
 
 using std::chrono::milliseconds;
-
-constexpr std::string_view kTrace = "0af7651916cd43dd8448eb211c80319c";
+using test::has_line;
+using test::kTrace;
 constexpr std::string_view kOther = "ffffffffffffffffffffffffffffffff";
-
-bool has_line(const std::string& page, const std::string& line) {
-  return ("\n" + page).find("\n" + line + "\n") != std::string::npos;
-}
 
 class TimesPage : public testing::Test {
  protected:

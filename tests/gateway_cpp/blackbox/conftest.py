@@ -134,20 +134,15 @@ async def start(tmp_path: Path, wire: Wire) -> AsyncIterator[Start]:
                 await stack.enter_async_context(FakeReplica(f"r{i + 1}", script))
                 for i, script in enumerate(scripts)
             ]
+            routed = [route(r) for r in replicas]
             version = await control.publish(
-                [deployment],
-                [route(r) for r in replicas],
-                tenants=tenants,
-                keys_required=keys_required,
+                [deployment], routed, tenants=tenants, keys_required=keys_required
             )
             gateway = await stack.enter_async_context(
                 GatewayProcess(
                     tmp_path,
-                    *("--control", control.address),
-                    *("--id", "gw-1"),
-                    *("--data-dir", str(tmp_path)),
-                    *("--threads", "2"),
-                    *("--metrics", "127.0.0.1:0"),
+                    *("--control", control.address, "--id", "gw-1", "--data-dir", str(tmp_path)),
+                    *("--threads", "2", "--metrics", "127.0.0.1:0"),
                     *wire.flags(tmp_path),
                     *flags,
                     env=env,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as inference
 from penstock.v1 import routes_pb2 as routes
+from penstock.v1 import suspects_pb2
 from tests.fakes.fake_control import deployment, route
 from tests.fakes.fake_replica import FakeCall, FakeReplica, Script, hello, unary_chat
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -71,7 +72,7 @@ class Fleet:
         big: routes.DeploymentRoute | None = None,
         state: inference.ReplicaState = READY,
         tenants: Iterable[routes.Tenant] = (),
-        suspects: Iterable[routes.Suspect] = (),
+        suspects: Iterable[suspects_pb2.Suspect] = (),
     ) -> None:
         """These routes are in force when this returns; `state`: of mini's replica."""
         r1, r2, r3 = self.replicas

@@ -123,9 +123,8 @@ TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
 
 TEST_F(SettleTest, JudgesByTheObjectivesOfItsDeploymentAndNotWhatALimitRefuses) {
   for (const auto reason : {"queue_full", "rate_limited", "budget"}) {
-    Settlement settlement(clock_, log_.log(), shard_, state_, clock_.steady_now());
-    settlement.record.deployment = "mini";
-    settlement.record.slo.errors = true;
+    Settlement settlement(with_, clock_.steady_now());
+    settlement.record.stay(Way::kNamed, "mini", {}, 0).slo.errors = true;
     auto error = base::make_error(base::Kind::kOverloaded, "no");
     error.drop_reason = reason;
     settlement.failed(error);

@@ -67,15 +67,16 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
     app.state.answers = Answers(services.cluster, services.clock)
     install_problems(app)
     app.add_middleware(AdminMiddleware, tokens=services.tokens, hosts=hosts)
-    for router in (live_api(services, version), *_resources(services, version)):
+    shown = _observed(services, version)
+    for router in (live_api(services, version), *_resources(services), *shown):
         app.router.routes.extend(router.routes)
     made = app.openapi
     app.openapi = lambda: with_problems(made())  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
-def _resources(services: AdminServices, version: str) -> list[APIRouter]:
-    """Everything below /admin/v1."""
+def _resources(services: AdminServices) -> list[APIRouter]:
+    """What is below /admin/v1 and can be changed, or asked to do something."""
     cluster, clock, store = services.cluster, services.clock, services.store
     fits = Fits(services.nodes)
     deployments = DeploymentsApi(cluster, clock, services.traffic, services.spend.today, fits)
@@ -91,8 +92,6 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         spend_api(cluster, store, clock),
         trial_api(TrialManager(cluster, services.replicas)),
         lists_api(cluster),
-        logs_api(ReplicaLogs(cluster, services.logs.agents)),
-        fleet_logs_api(FleetLogs(cluster, services.logs, clock)),
         nodes_api(cluster, clock),
         fits_api(cluster, fits),
         gateways_api(cluster, services.gateways),
@@ -108,10 +107,19 @@ def _resources(services: AdminServices, version: str) -> list[APIRouter]:
         CanariesApi(CanaryManager(cluster, clock), cluster).router(),
         RecordingsApi(RecordingManager(cluster, clock), services.recorded).router(),
         ApplyApi(cluster, services.adapters, clock, fits).router(),
+        tokens_api(services.tokens),
+    ]
+
+
+def _observed(services: AdminServices, version: str) -> list[APIRouter]:
+    """What is only looked at."""
+    cluster, clock, store = services.cluster, services.clock, services.store
+    return [
+        logs_api(ReplicaLogs(cluster, services.logs.agents)),
+        fleet_logs_api(FleetLogs(cluster, services.logs, clock)),
         audit_api(store),
         events_api(store, services.events),
         RequestsApi(services.explain, clock).router(),
-        tokens_api(services.tokens),
         version_api(services, version),
         status_api(services.problems),
         scrape_targets_api(cluster, services.head_metrics),
