@@ -15,24 +15,18 @@
 #include <initializer_list>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <variant>
 
 #include "base/clock.h"
+#include "base/log_line.h"
 
 namespace penstock::base {
 
-enum class Level : std::uint8_t { kDebug, kInfo, kWarning, kError };
-
 // "debug", "info", "warning", "error"; nothing for any other text.
 std::optional<Level> parse_level(std::string_view text);
-std::string_view name(Level level);
-
-template <class T>
-concept Integer = std::integral<T> && !std::same_as<T, bool>;
 
 // One key with its value. Keys stand in the line as they are: names of our own. Views must live
 // until the log call returns. A duration is told in milliseconds, to the microsecond.
@@ -65,7 +59,6 @@ struct Field {
 };
 
 using Fields = std::initializer_list<Field>;
-using MoreFields = std::span<const Field>;
 
 class Log {
  public:
@@ -79,15 +72,21 @@ class Log {
   void debug(std::string_view message, Fields fields = {}) {
     write(Level::kDebug, message, fields);
   }
-  // `more`: those that not every such line has.
-  void info(std::string_view message, Fields fields = {}, MoreFields more = {}) {
-    write(Level::kInfo, message, fields, more);
-  }
+  void info(std::string_view message, Fields fields = {}) { write(Level::kInfo, message, fields); }
   void warning(std::string_view message, Fields fields = {}) {
     write(Level::kWarning, message, fields);
   }
   void error(std::string_view message, Fields fields = {}) {
     write(Level::kError, message, fields);
+  }
+
+  // A line that `write` puts the fields of, for those of which there are many.
+  template <class Write>
+  void each(Level level, std::string_view message, const Write& write) {
+    if (!enabled(level)) return;
+    LogLine line(room(), clock_.wall_now(), level, message);
+    write(line);
+    hand_over(line.end(), level >= Level::kWarning);
   }
 
   bool enabled(Level level) const { return level >= level_.load(std::memory_order_relaxed); }
@@ -100,10 +99,8 @@ class Log {
   // counted.
   static constexpr std::size_t kMostPending = std::size_t{1} << 20U;
 
-  void write(Level level, std::string_view message, Fields fields, MoreFields more = {});
-  // The line, written into `room`, which grows to what it may need.
-  std::string_view line(std::string& room, Level level, std::string_view message, Fields fields,
-                        MoreFields more) const;
+  static LogRoom& room();
+  void write(Level level, std::string_view message, Fields fields);
   void hand_over(std::string_view line, bool urgent);
   void run();
   // Both are called by the thread alone. The first tells of lines lost before, and returns those

@@ -44,7 +44,7 @@ struct RequestEnd {
   PhaseTimes phases = {};
   std::string_view trace_id = {};  // 32 hex digits; empty: none
   WallTime at = {};
-  bool streamed = false;   // its client was given events
+  bool streamed = false;   // its client asked for events
   bool own_limit = false;  // it was refused by a limit that its client or an operator set
 };
 

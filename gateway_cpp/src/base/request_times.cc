@@ -8,10 +8,12 @@ void TracedHistogram::observe(std::chrono::nanoseconds value, const RequestEnd& 
   const std::size_t bucket = counts_.observe(value);
   Exemplar made{.value = value, .at = end.at};
   if (end.trace_id.size() != made.trace_id.size()) return;
+  const auto known = std::ranges::find(last_, bucket, &Last::bucket);
+  const bool is_known = known != last_.end();
+  if (is_known && end.at - known->request.at < kExemplarEvery) return;
   std::ranges::copy(end.trace_id, made.trace_id.begin());
   const std::lock_guard lock(mutex_);
-  const auto known = std::ranges::find(last_, bucket, &Last::bucket);
-  if (known != last_.end()) {
+  if (is_known) {
     known->request = made;
   } else {
     last_.push_back({bucket, made});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <mutex>
 #include <string_view>
@@ -24,7 +25,10 @@ struct Exemplar {
 // Those of one histogram, by bucket.
 using Exemplars = std::array<Exemplar, Histogram::kMostBuckets>;
 
-// A histogram that keeps the last of each bucket. One writer, any reader.
+// Nobody reads them more often.
+inline constexpr std::chrono::milliseconds kExemplarEvery{500};
+
+// A histogram that keeps a late one of each bucket. One writer, any reader.
 class TracedHistogram {
  public:
   explicit TracedHistogram(Bounds bounds) : counts_(bounds) {}
@@ -40,7 +44,7 @@ class TracedHistogram {
   };
 
   Histogram counts_;
-  mutable std::mutex mutex_;  // taken once by each request, and by readers
+  mutable std::mutex mutex_;  // for readers, and for the writer where it changes what they read
   std::vector<Last> last_;    // of the few buckets that were met
 };
 

@@ -96,11 +96,11 @@ void describe_call(const v1::RequestRecord& record, Attributes& out) {
   out.text("gen_ai.provider.name", "penstock");
   out.text("gen_ai.request.model", record.model());
   out.text("gen_ai.prompt.version", record.prompt_version());
-  out.flag("gen_ai.request.stream", record.events() > 0);
+  out.flag("gen_ai.request.stream", record.streamed());
   out.number("gen_ai.usage.input_tokens", record.prompt_tokens());
   out.number("gen_ai.usage.output_tokens", record.completion_tokens());
   out.number("gen_ai.usage.cache_read.input_tokens", record.cached_tokens());
-  if (record.events() > 0) {
+  if (record.streamed() && record.first_byte_us() > 0) {
     out.seconds("gen_ai.response.time_to_first_chunk", record.first_byte_us());
   }
   out.text("http.request.method", "POST");

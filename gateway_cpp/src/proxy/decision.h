@@ -114,6 +114,7 @@ struct RequestFacts {
   unsigned status = 499;  // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
   bool of_candidate = false;  // its arm, where it is of a canary
+  bool streamed = false;      // its client asked for events
   bool suspect = false;       // engines had died with it aboard: it ran apart
   bool quarantined = false;   // it was refused for that
   unsigned attempts_made = 0;

@@ -144,6 +144,7 @@ struct Exchange {
     record().path = request.endpoint->path;
     record().model.assign(request.model, 0, kMostKeptModelBytes);
     record().prompt_version = request.prompt_version;
+    record().streamed = request.form == openai::AnswerForm::kStream;
   }
   // For its turn, where it has to wait for one.
   std::shared_ptr<dispatch::Waker> make_waker() {

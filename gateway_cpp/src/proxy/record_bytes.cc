@@ -134,6 +134,7 @@ static_assert(static_cast<int>(Way::kRung) == v1::Stay::WAY_RUNG);
 
 void write_answer(const RequestRecord& record, WireWriter& to) {
   using F = v1::RequestRecord;
+  to.number(F::kStreamedFieldNumber, record.streamed ? 1 : 0);
   to.text(F::kAskedFieldNumber, record.asked);
   to.text(F::kClientFieldNumber, record.client);
   to.number(F::kCostNanousdFieldNumber, record.cost_nanousd);
@@ -195,7 +196,7 @@ void write_record(const RequestRecord& record, WireWriter& to) {
   to.number(F::kReceivedUsFieldNumber, record.received_us);
   write_trace(record.trace_id, to);
   to.foreign(F::kClientRequestIdFieldNumber, record.client_request_id, kMostModelBytes);
-  to.foreign(F::kRequestIdFieldNumber, record.request_id, kMostModelBytes);
+  to.text(F::kRequestIdFieldNumber, record.request_id);
 }
 
 observe::RecordFacts facts_of(const RequestRecord& record) {

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <concepts>
-#include <deque>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace penstock::proxy {
 
@@ -32,7 +30,8 @@ void each_usual(const RequestRecord& record, Table& table) {
     return record.phases.spent[static_cast<size_t>(which)];
   };
   const When always{.holds = true, .text = "always"};
-  const auto put = [&](const About& about, const auto& value) { table.put(always, about, value); };
+  const auto put = [&](const About& about, const auto& value)
+                       [[gnu::always_inline]] { table.put(always, about, value); };
   put({"request_id", "request_id", "our name of it"}, record.request_id);
   put({"client_request_id", "client_request_id", "the caller's own"}, record.client_request_id);
   put({"trace_id", "trace_id", "of the trace that it belongs to"}, record.trace_id);
@@ -123,25 +122,23 @@ void each_rare(const RequestRecord& record, Table& table) {
             record.prompt_version);
 }
 
-// The line.
+// The line. Inlined, as what it puts is: names are known to the compiler then.
 class Line {
  public:
-  Line(std::vector<base::Field>& fields, std::deque<std::string>& texts)
-      : fields_(fields), texts_(texts) {}
+  explicit Line(base::LogLine& line) : line_(line) {}
 
   template <class Value>
-  void put(const When& when, const About& about, const Value& value) {
+  [[gnu::always_inline]] void put(const When& when, const About& about, const Value& value) {
     if (!when.holds) return;
     if constexpr (std::invocable<Value>) {
-      fields_.emplace_back(about.name, texts_.emplace_back(value()));
+      line_.put(about.name, value());
     } else {
-      fields_.emplace_back(about.name, value);
+      line_.put(about.name, value);
     }
   }
 
  private:
-  std::vector<base::Field>& fields_;
-  std::deque<std::string>& texts_;
+  base::LogLine& line_;
 };
 
 // The page.
@@ -162,15 +159,11 @@ class Page {
 }  // namespace
 
 void log_record(const RequestRecord& record, base::Log& log) {
-  if (!log.enabled(base::Level::kInfo)) return;
-  static thread_local std::vector<base::Field> fields;  // one for all lines of a thread
-  static thread_local std::deque<std::string> texts;
-  fields.clear();
-  Line line(fields, texts);
-  each_usual(record, line);
-  each_rare(record, line);
-  log.info("request settled", {}, fields);
-  if (!texts.empty()) texts.clear();
+  log.each(base::Level::kInfo, "request settled", [&record](base::LogLine& to) {
+    Line line(to);
+    each_usual(record, line);
+    each_rare(record, line);
+  });
 }
 
 std::string log_field_table() {

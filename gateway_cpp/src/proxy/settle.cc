@@ -14,6 +14,12 @@
 namespace penstock::proxy {
 namespace {
 
+uint64_t us_since_epoch(base::WallTime time) {
+  const auto since = time.time_since_epoch();
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+}
+
 // That its tenant, or an operator, set: it is no failure of the deployment.
 bool is_own_limit(std::string_view drop_reason) {
   using admission::DropReason;
@@ -49,7 +55,9 @@ Settlement::Settlement(const Settling& with, base::SteadyTime received)
 
 Settlement::~Settlement() {
   record.duration = enter(base::Phase::kSettle) - received_;
-  count(record.duration);
+  const base::WallTime now = clock().wall_now();
+  record.received_us = us_since_epoch(now - record.duration);
+  count(now);
   enter(base::Phase::kSettle);
   log_record(record, with_.log);
   if (with_.sink != nullptr) hand_on();
@@ -58,9 +66,6 @@ Settlement::~Settlement() {
 
 void Settlement::hand_on() {
   constexpr size_t kRoom = 4096;  // of nearly all of them
-  const auto came = with_.clock.wall_now() - record.duration;
-  record.received_us = static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(came.time_since_epoch()).count());
   record.end_attempt(record.error_code, age_us(received_ + record.duration));
   static thread_local std::string room(kRoom, '\0');  // one for all records of a thread
   observe::WireWriter writer(room);
@@ -142,7 +147,7 @@ const std::shared_ptr<base::DeploymentMetrics>& Settlement::deployment() {
   return with_.metrics.deployment(name.empty() ? base::kUnknownDeployment : name);
 }
 
-void Settlement::count(std::chrono::nanoseconds duration) {
+void Settlement::count(base::WallTime now) {
   leave_gateway();
   if (!record.degraded.empty()) {
     with_.metrics.deployment(record.asked)->degraded(record.degraded, record.rung);
@@ -152,18 +157,18 @@ void Settlement::count(std::chrono::nanoseconds duration) {
   if (opening_ != nullptr) numbers.in_flight.add(-1);
   numbers.settled(record.outcome, record.status);
   with_.metrics.tenant(record.tenant).settled[static_cast<size_t>(record.outcome)].add();
-  numbers.ended(end(duration), record.slo());
+  numbers.ended(end(now), record.slo());
   if (record.attempts_made > elsewhere_) count_answer(numbers);
 }
 
 // Its settling is not over yet, and is not told of.
-base::RequestEnd Settlement::end(std::chrono::nanoseconds duration) const {
+base::RequestEnd Settlement::end(base::WallTime now) const {
   base::RequestEnd end{.outcome = record.outcome,
-                       .duration = duration,
+                       .duration = record.duration,
                        .phases = record.phases,
                        .trace_id = record.trace_id,
-                       .at = clock().wall_now(),
-                       .streamed = record.events > 0,
+                       .at = now,
+                       .streamed = record.streamed,
                        .own_limit = is_own_limit(record.drop_reason)};
   if (const auto* endpoint = openai::find_endpoint(record.path))
     end.operation = endpoint->operation;

@@ -73,8 +73,8 @@ class Settlement {
   uint64_t entered_us() const { return age_us(phase_start_); }  // the phase that it is in
 
  private:
-  void count(std::chrono::nanoseconds duration);
-  base::RequestEnd end(std::chrono::nanoseconds duration) const;
+  void count(base::WallTime now);
+  base::RequestEnd end(base::WallTime now) const;
   void count_answer(base::DeploymentMetrics& numbers);
   void count_attempts(base::DeploymentMetrics& numbers);
   void count_left();

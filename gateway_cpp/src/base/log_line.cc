@@ -1,0 +1,97 @@
+#include "base/log_line.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace penstock::base {
+namespace {
+
+constexpr std::array kLevelNames = {std::string_view("debug"), std::string_view("info"),
+                                    std::string_view("warning"), std::string_view("error")};
+
+// Not strftime, which takes a lock of the C library.
+void write_stamp(LogRoom& room) {
+  const auto day = std::chrono::floor<std::chrono::days>(room.second);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(room.second - day);
+  TextCursor to(room.stamp.data());
+  to.put_padded<4>(static_cast<std::uint64_t>(static_cast<int>(date.year())));
+  const auto part = [&to](char before, auto number) {
+    to.put(before);
+    to.put_padded<2>(static_cast<std::uint64_t>(number));
+  };
+  part('-', static_cast<unsigned>(date.month()));
+  part('-', static_cast<unsigned>(date.day()));
+  part('T', time.hours().count());
+  part(':', time.minutes().count());
+  part(':', time.seconds().count());
+}
+
+// "2026-01-31T12:00:00.123Z"
+void put_timestamp(TextCursor& line, LogRoom& room, WallTime now) {
+  const auto second = std::chrono::floor<std::chrono::seconds>(now);
+  if (second != room.second) {
+    room.second = second;
+    write_stamp(room);
+  }
+  line.put(std::string_view(room.stamp.data(), room.stamp.size()));
+  line.put('.');
+  const auto since = std::chrono::floor<std::chrono::milliseconds>(now - second);
+  line.put_padded<3>(static_cast<std::uint64_t>(since.count()));
+  line.put('Z');
+}
+
+}  // namespace
+
+std::string_view name(Level level) { return kLevelNames[static_cast<std::size_t>(level)]; }
+
+LogLine::LogLine(LogRoom& room, WallTime now, Level level, std::string_view message)
+    : room_(room.text), to_(room_.data()) {
+  constexpr std::size_t kFrame = 100;  // time, level, and the marks about them
+  make_room(kFrame + json_string_room(message));
+  to_.put(std::string_view(R"({"time":")"));
+  put_timestamp(to_, room, now);
+  to_.put(std::string_view(R"(","level":")"));
+  to_.put(name(level));
+  to_.put(std::string_view(R"(","message":)"));
+  put_json_string(to_, message);
+}
+
+std::string_view LogLine::end() {
+  make_room(2);
+  to_.put(std::string_view("}\n"));
+  return {room_.data(), static_cast<std::size_t>(to_.at() - room_.data())};
+}
+
+// Whole numbers throughout: the shortest text of a double takes ten times as long.
+void LogLine::put_value(std::chrono::microseconds time) {
+  auto count = time.count();
+  if (count < 0) {
+    to_.put('-');
+    count = -count;
+  }
+  constexpr std::uint64_t kThousand = 1000;
+  const auto us = static_cast<std::uint64_t>(count);
+  put_value(us / kThousand);
+  if (us % kThousand == 0) return;
+  to_.put('.');
+  to_.put_padded<3>(us % kThousand);
+}
+
+void LogLine::put_value(double number) {
+  std::array<char, kNumberRoom> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  const std::string_view digits(text.data(), static_cast<std::size_t>(end - text.data()));
+  to_.put(std::isfinite(number) ? digits : "null");
+}
+
+void LogLine::grow(std::size_t bytes) {
+  constexpr std::size_t kLeast = 2048;  // what nearly all lines need
+  const auto written = static_cast<std::size_t>(to_.at() - room_.data());
+  room_.resize(std::max(kLeast, 2 * written + bytes));
+  to_ = TextCursor(room_.data() + written);
+}
+
+}  // namespace penstock::base
