@@ -19,15 +19,18 @@ KEPT = "v" + "é" * 31  # 63 bytes: the next letter would be cut in two
 SIMULATED = ("--engine", "simulated", "--name", "sim", "--trace-sample", "1")
 
 
-def asked(client: openai.OpenAI) -> list[str]:
-    """Our ids of a chat and of a response that say it."""
-    said: Any = {"model": "sim", "metadata": {"prompt_version": SENT}}
-    chats, responses = client.chat.completions, client.responses
-    replies: list[Any] = [
-        chats.with_raw_response.create(messages=[{"role": "user", "content": "Hi"}], **said),
-        responses.with_raw_response.create(input="Hi", **said),
-    ]
-    return [reply.headers["x-request-id"] for reply in replies]
+def answered(client: openai.OpenAI) -> str:
+    """Our id of a chat that says it."""
+    chats: Any = client.chat.completions.with_raw_response
+    said = {"messages": [{"role": "user", "content": "Hi"}], "metadata": {"prompt_version": SENT}}
+    return str(chats.create(model="sim", **said).headers["x-request-id"])
+
+
+def refused(client: openai.OpenAI) -> str:
+    """Of a response that says it, which a simulated engine does not make."""
+    with pytest.raises(openai.BadRequestError) as error:
+        client.responses.create(model="sim", input="Hi", metadata={"prompt_version": SENT})
+    return error.value.response.headers["x-request-id"]
 
 
 def explained(system: System, request_id: str) -> str:
@@ -66,11 +69,11 @@ def test_it_is_explained_logged_and_traced_as_it_was_cut_and_labels_nothing(
             running(folder, *SIMULATED, "--head-metrics", head, within=60) as system,
             openai.OpenAI(base_url=system.base_url, api_key="none", max_retries=0) as client,
         ):
-            for request_id in asked(client):
+            for request_id in (answered(client), refused(client)):
                 assert explained(system, request_id) == KEPT
                 assert logged(system, request_id) == KEPT
                 assert traced(collector, request_id) == KEPT
             for address in (head, f"127.0.0.1:{system.metrics_port}"):
                 page = httpx.get(f"http://{address}/metrics")
                 assert page.status_code == 200
-                assert "vé" not in page.text
+                assert not [line for line in page.text.splitlines() if "vé" in line]
