@@ -111,6 +111,15 @@ def test_nothing_is_stored_and_what_would_need_it_says_so(client: Any) -> None:
         client.responses.retrieve(reply.id)
 
 
+def test_the_version_of_its_prompt_comes_back_and_stands_in_the_log(
+    served: Served, client: Any
+) -> None:
+    said = {"prompt_version": "greeting-7"}
+    reply = client.responses.create(model=MODEL, input=QUESTION, metadata=said, max_output_tokens=3)
+    assert reply.metadata == said
+    assert served.last_settled()["prompt_version"] == "greeting-7"
+
+
 def test_a_closed_stream_leaves_the_engine_idle(served: Served, client: Any) -> None:
     stream: Any = client.responses.create(
         model=MODEL,

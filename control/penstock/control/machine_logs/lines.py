@@ -22,9 +22,13 @@ _LEVEL: Final = re.compile(r'"level": ?"(\w+)"')
 _FOREIGN: Final = re.compile(
     r"(?:\([^)]*\) ?)?\[?(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b", re.I
 )
+# As gRPC and torch do: "I1128 12:00:00.123456 ...", "[W1128 12:00:00.123456789 ...".
+_INITIAL: Final = re.compile(r"\[?([IWEF])\d{4} \d\d:\d\d:\d\d\.")
 # "penstock-gateway: error: ...", the last line of who cannot go on, and the last of a traceback.
 _LAST_WORDS: Final = re.compile(r"[\w -]{1,40}: error: |[A-Za-z_][\w.]*(?:Error|Exception)(?:: |$)")
-_WORDS: Final = {"warn": "warning", "critical": "error", "fatal": "error"}
+_WORDS: Final = dict.fromkeys(("critical", "fatal", "e", "f"), "error") | dict.fromkeys(
+    ("warn", "w"), "warning"
+)
 _LEVELS: Final = ("debug", "info", "warning", "error")
 # A shorter name would be found in lines that mean something else by it.
 _LEAST_TELLING: Final = 8
@@ -79,7 +83,7 @@ def level_of(line: str) -> str:
     else:
         if _LAST_WORDS.match(line):
             return "error"
-        found = _FOREIGN.match(line)
+        found = _FOREIGN.match(line) or _INITIAL.match(line)
     word = found[1].lower() if found else "info"
     word = _WORDS.get(word, word)
     return word if word in _LEVELS else "info"

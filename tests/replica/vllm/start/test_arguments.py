@@ -14,6 +14,7 @@ from penstock.replica.vllm.start.arguments import (
 )
 
 _VALUES = [
+    "otlp_traces_endpoint",
     "scheduling_policy",
     "worker_extension_cls",
     "max_num_seqs",
