@@ -205,6 +205,7 @@ observe::RecordFacts facts_of(const RequestRecord& record) {
           .received_us = record.received_us,
           .duration_us = us_of(record.duration),
           .first_byte_us = record.ttft ? us_of(*record.ttft) : 0,
+          .operation = record.operation,
           .trace = record.trace};
 }
 

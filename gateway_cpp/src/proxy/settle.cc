@@ -7,7 +7,6 @@
 
 #include "admission/decision.h"
 #include "base/printable.h"
-#include "openai/endpoints.h"
 #include "proxy/record_bytes.h"
 #include "proxy/record_log.h"
 
@@ -159,14 +158,13 @@ void Settlement::count(std::chrono::nanoseconds duration) {
 // Its settling is not over yet, and is not told of.
 base::RequestEnd Settlement::end(std::chrono::nanoseconds duration) const {
   base::RequestEnd end{.outcome = record.outcome,
+                       .operation = record.operation,
                        .duration = duration,
                        .phases = record.phases,
                        .trace_id = record.trace_id,
                        .at = clock().wall_now(),
                        .streamed = record.events > 0,
                        .own_limit = is_own_limit(record.drop_reason)};
-  if (const auto* endpoint = openai::find_endpoint(record.path))
-    end.operation = endpoint->operation;
   if (record.queue_wait.count() > 0) end.queue_wait = record.queue_wait;
   if (record.attempts_made == elsewhere_) return end;
   end.ttft = record.ttft;

@@ -18,6 +18,7 @@ from tests.gateway_cpp.blackbox.wires import TLS_FILES
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
+MOST_WAITING = 2800  # more than a batch and what waits beside it
 SAMPLED = f"traceparent: 00-{TRACE}-{PARENT}-01\r\n"
 NOT_SAMPLED = f"traceparent: 00-{TRACE}-{PARENT}-00\r\n"
 
@@ -194,6 +195,27 @@ async def test_what_a_collector_refuses_is_counted_and_nobody_waits_for_it(start
         await counts(system, "dropped", 2, reason="collector")
         assert system.gateway.find_log("the collector threw spans away", spans=2)
     assert await system.metric("penstock_gateway_traces_sent_total") == 0
+
+
+async def test_a_collector_that_says_nothing_holds_up_nobody_and_what_is_too_much_is_dropped(
+    start: Start, collector: FakeCollector
+) -> None:
+    system = await start("--trace-sample", "1", env=env(collector))
+    collector.may_answer.clear()
+
+    async def ask_on() -> None:
+        async with system.client() as client:
+            for _ in range(MOST_WAITING // 4):
+                assert (await client.ask(chat())).status == 200
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(ask_on())
+    assert await system.metric("penstock_gateway_traces_sent_total") == 0
+    dropped = await system.metric("penstock_gateway_traces_dropped_total", reason="queue_full")
+    assert dropped > 0
+    collector.may_answer.set()
+    await counts(system, "sent", MOST_WAITING - dropped)
 
 
 async def test_a_collector_that_is_gone_takes_nothing_from_requests(start: Start) -> None:

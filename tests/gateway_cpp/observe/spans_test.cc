@@ -101,8 +101,9 @@ v1::RequestRecord streamed() {
 }
 
 struct Made {
-  explicit Made(const v1::RequestRecord& record, const base::TraceContext& trace = kTrace) {
-    add_spans(record, trace, spans);
+  explicit Made(const v1::RequestRecord& record, const base::TraceContext& trace = kTrace,
+                std::string_view operation = "chat") {
+    add_spans(record, {trace, operation}, spans);
   }
   const Span& operator[](int i) const { return spans.spans(i); }
   int size() const { return spans.spans_size(); }
@@ -186,7 +187,7 @@ TEST(Spans, HaveNoNameThatAClientMakesUp) {
   record.set_status(404);
   record.set_outcome("invalid");
   record.set_error_code("model_not_found");
-  const Made made(record);
+  const Made made(record, kTrace, "embeddings");
   ASSERT_EQ(made.size(), 1);
   EXPECT_EQ(made[0].name(), "embeddings");
   EXPECT_EQ(told(made[0].attributes())["error.type"], "model_not_found");
