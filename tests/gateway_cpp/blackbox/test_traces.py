@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import re
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from tests.fakes.collector import Answer, FakeCollector, Told
 from tests.fakes.fake_replica import FakeCall, hello, refuse
+from tests.fakes.gateway_process import ROOT
 from tests.fakes.ports import free_address
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -47,6 +52,22 @@ async def spans(collector: FakeCollector, count: int) -> list[Told]:
     """Once there are so many."""
     await until(lambda: len(collector.told) >= count, f"{count} spans come")
     return list(collector.told)
+
+
+def test_spans_speak_of_generative_ai_in_the_words_of_the_conventions_and_of_vllm() -> None:
+    vllm = importlib.util.find_spec("vllm")
+    assert vllm is not None
+    assert vllm.origin is not None
+    name = re.compile(r'"(gen_ai\.[a-z_.]+)"')
+    its_own = name.findall((Path(vllm.origin).parent / "tracing" / "utils.py").read_text())
+    newer = {"gen_ai.prompt.version"}  # than the package of the conventions' names
+    spoken = {
+        word
+        for source in (ROOT / "gateway_cpp/src/observe").glob("*.cc")
+        for word in name.findall(source.read_text())
+    }
+    assert spoken
+    assert spoken <= set(vars(gen_ai_attributes).values()) | set(its_own) | newer
 
 
 async def test_a_callers_trace_has_the_request_its_attempt_and_what_its_replica_was_told(
