@@ -67,7 +67,8 @@ def test_spans_speak_of_generative_ai_in_the_words_of_the_conventions_and_of_vll
         for word in name.findall(source.read_text())
     }
     assert spoken
-    assert spoken <= set(vars(gen_ai_attributes).values()) | set(its_own) | newer
+    conventional = set(map(str, vars(gen_ai_attributes).values()))
+    assert spoken <= conventional | set(its_own) | newer
 
 
 async def test_a_callers_trace_has_the_request_its_attempt_and_what_its_replica_was_told(
