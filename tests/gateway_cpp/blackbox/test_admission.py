@@ -49,13 +49,6 @@ class No:
     flags: tuple[str, ...] = ()
 
 
-def spent() -> routes.DeploymentRoute:
-    """One that has had its money of the day."""
-    made = deployment()
-    made.budget_used_up = True
-    return made
-
-
 LIMITED = "rate_limit_error"
 GONE = inference.REPLICA_STATE_DRAINING
 STARTING = inference.REPLICA_STATE_STARTING
@@ -79,11 +72,6 @@ NOES = [
     ),
     No("no_ready_replica", 503, "overloaded", "server_error", state=GONE),
     No("model_loading", 503, "model_loading", "server_error", state=STARTING),
-    No(
-        *("budget", 503, "budget", "server_error"),
-        retry=False,
-        route=spent(),
-    ),
     No(
         *("memory_pressure", 429, "overloaded", LIMITED),
         route=narrow(kv_pressure=0.5),

@@ -39,6 +39,14 @@ async def test_each_reason_is_explained_in_the_words_that_its_client_was_told(
     assert stay.HasField("turn") == (no.reason not in AT_THE_DOOR)
 
 
+async def test_one_whose_deployment_has_had_its_money_of_the_day_says_so(start: Start) -> None:
+    spent = deployment()
+    spent.budget_used_up = True
+    system = await start(deployment=spent)
+    record = await record_of(system, await system.ask(chat()))
+    assert (record.drop_reason, record.error_code, record.attempts_made) == ("budget", "budget", 0)
+
+
 async def test_one_that_would_wait_too_long_has_the_wait_that_it_was_refused_for(
     start: Start,
 ) -> None:
