@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Any
 
 from penstock.v1 import suspects_pb2 as suspects
 from tests.fakes.fake_control import deployment, route
 from tests.fakes.fake_replica import hang
 from tests.fakes.waiting import until
-from tests.gateway_cpp.blackbox.conftest import Start
+from tests.gateway_cpp.blackbox.conftest import Start, System
 from tests.gateway_cpp.blackbox.fleets import engine_dies
 from tests.gateway_cpp.blackbox.held import Held, busy, narrow, waiting
-from tests.gateway_cpp.blackbox.raw_http import chat
+from tests.gateway_cpp.blackbox.raw_http import Response, chat
 from tests.gateway_cpp.blackbox.recorded import record_by, record_of
 from tests.gateway_cpp.blackbox.test_admission import No, every_refusal, refused
 from tests.gateway_cpp.blackbox.test_wait_budget import learnt, wait_of
@@ -83,17 +84,21 @@ async def test_one_that_left_the_queue_has_its_reason_though_nobody_heard_it(sta
     assert record.stays[-1].turn.waited_us > 0
 
 
+async def line_of(system: System, answer: Response) -> dict[str, Any]:
+    """What is logged of a request."""
+    ours = answer.headers["x-request-id"]
+    return await until(
+        lambda: system.gateway.find_log("request settled", request_id=ours), "it is logged"
+    )
+
+
 async def test_those_that_wait_when_a_drain_ends_are_explained_to_the_last(start: Start) -> None:
     system = await start("--drain-ms", "1500", scripts=(hang,), deployment=narrow())
     async with busy(system) as first, waiting(system, chat(), chat()) as others:
         system.gateway.terminate()
         answers = [await client.response() for client in (first, *others)]
     for answer in answers:
-        ours = answer.headers["x-request-id"]
-        line = await until(
-            lambda ours=ours: system.gateway.find_log("request settled", request_id=ours),
-            "it is logged",
-        )
+        line = await line_of(system, answer)
         assert (line["status"], line["error_code"]) == (503, answer.error["code"])
         assert line["drop_reason"] == answer.headers.get("x-penstock-drop-reason", "")
     assert answers[-1].headers["x-penstock-drop-reason"] == "draining"
