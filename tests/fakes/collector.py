@@ -64,6 +64,8 @@ class FakeCollector:
         """`answers`: to the first requests; all is well with those that follow."""
         self.requests: list[tuple[str, dict[str, str]]] = []  # path, headers in small letters
         self.told: list[Told] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
         self._answers = list(answers)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         if tls is not None:
@@ -82,6 +84,7 @@ class FakeCollector:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.may_answer.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -92,6 +95,7 @@ class FakeCollector:
     def take(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
         """One POST."""
         self.requests.append((path, headers))
+        self.may_answer.wait()
         answer = self._answers.pop(0) if self._answers else Answer()
         if answer.status == 200:
             packed = headers.get("content-encoding") == "gzip"

@@ -162,20 +162,20 @@ class Explaining:
         self.is_open = False
         self._questions: asyncio.Queue[explain.ExplainQuestion] = asyncio.Queue()
         self._asked = 0
-        self._answers: dict[int, asyncio.Queue[explain.ExplainReply]] = {}
+        self._answers: dict[int, asyncio.Queue[explain.ExplainReply | None]] = {}
 
     async def ask(self, question: explain.ExplainQuestion) -> list[explain.RequestRecord]:
-        """What it answers, once it has said all."""
+        """What it answers, once it has said all. Raises `ConnectionError`: it is gone."""
         self._asked += 1
         question.number = self._asked
         answers = self._answers[self._asked] = asyncio.Queue()
         self._questions.put_nowait(question)
         records: list[explain.RequestRecord] = []
-        while True:
-            reply = await answers.get()
+        while reply := await answers.get():
             records.extend(reply.records)
             if reply.last:
                 return records
+        raise ConnectionError("the gateway's stream is over")
 
     async def serve(
         self,
@@ -193,6 +193,9 @@ class Explaining:
                 asking.cancel()
         finally:
             self.is_open = False
+            self._questions = asyncio.Queue()
+            for answers in self._answers.values():
+                answers.put_nowait(None)
 
     async def _write(
         self, context: grpc.aio.ServicerContext[explain.ExplainReply, explain.ExplainQuestion]

@@ -1,7 +1,6 @@
 #include "control_plane/explain_client.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,10 +13,12 @@ namespace penstock::control_plane {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 constexpr milliseconds kSoon{1'000};
 constexpr milliseconds kSeldom{60'000};  // a head that does not know the stream
 constexpr std::size_t kTogether = 100;   // records of one message
+constexpr milliseconds kGather{100};  // between messages of tails: what ends meanwhile goes along
 
 }  // namespace
 
@@ -94,24 +95,33 @@ void ExplainClient::hear_all(Stream& stream) {
 // Questions in their order; between them what tails have. Tails end with their stream.
 void ExplainClient::answer_all(Stream& stream) {
   Tails tails;
-  for (;;) {
-    std::optional<v1::ExplainQuestion> question;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stopping_ || broken_ || news_ || !questions_.empty(); });
-      if (stopping_ || broken_) return;
-      news_ = false;
-      if (!questions_.empty()) {
-        question = std::move(questions_.front());
-        questions_.pop_front();
-        changed_.notify_all();
-      }
-    }
-    if (question && !answer(stream, *question, tails)) return;
+  auto due = steady_clock::now();
+  while (const auto work = next_work(due)) {
+    if (work->question && !answer(stream, *work->question, tails)) return;
+    if (!work->tails) continue;
     for (const auto& [number, tail] : tails) {
       if (!tell_tail(stream, number, *tail)) return;
     }
+    due = steady_clock::now() + kGather;
   }
+}
+
+// Waits for it. Nothing: the stream is over. `due`: tails are not told before.
+std::optional<ExplainClient::Work> ExplainClient::next_work(steady_clock::time_point due) {
+  std::unique_lock lock(mutex_);
+  const auto is_called = [this] { return stopping_ || broken_ || !questions_.empty(); };
+  changed_.wait(lock, [&] { return news_ || is_called(); });
+  if (news_) changed_.wait_until(lock, due, is_called);
+  if (stopping_ || broken_) return std::nullopt;
+  Work work;
+  if (!questions_.empty()) {
+    work.question = std::move(questions_.front());
+    questions_.pop_front();
+    changed_.notify_all();
+  }
+  work.tails = news_ && steady_clock::now() >= due;
+  if (work.tails) news_ = false;
+  return work;
 }
 
 bool ExplainClient::answer(Stream& stream, const v1::ExplainQuestion& question, Tails& tails) {
@@ -172,7 +182,7 @@ bool ExplainClient::tell_tail(Stream& stream, std::uint64_t question, observe::R
 void ExplainClient::wake() {
   {
     const std::lock_guard lock(mutex_);
-    news_ = true;
+    if (std::exchange(news_, true)) return;
   }
   changed_.notify_all();
 }

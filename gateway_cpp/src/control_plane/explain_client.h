@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -41,9 +42,15 @@ class ExplainClient {
   using Stream = grpc::ClientReaderWriter<v1::ExplainReply, v1::ExplainQuestion>;
   using Tails = std::map<std::uint64_t, std::shared_ptr<observe::RecordTail>>;  // by question
 
+  struct Work {
+    std::optional<v1::ExplainQuestion> question;
+    bool tails = false;  // what they have is to be told
+  };
+
   void run();
   std::chrono::milliseconds explain_until_broken();
   void hear_all(Stream& stream);
+  std::optional<Work> next_work(std::chrono::steady_clock::time_point due);
   void answer_all(Stream& stream);
   bool answer(Stream& stream, const v1::ExplainQuestion& question, Tails& tails);
   bool tell(Stream& stream, std::uint64_t question, const std::vector<std::string>& records);

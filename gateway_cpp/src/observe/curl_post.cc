@@ -34,7 +34,9 @@ void CurlPost::set_up(const Collector& collector) {
   add_header("Content-Type: application/x-protobuf");
   add_header("Expect:");  // it would wait for a leave to send
   if (compresses_) add_header("Content-Encoding: gzip");
-  for (const auto& [name, value] : collector.headers) add_header(name + ": " + value);
+  for (const auto& [name, value] : collector.headers) {
+    add_header(std::string(name).append(": ").append(value));
+  }
   curl_easy_setopt(handle, CURLOPT_URL, collector.url.c_str());
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers_.get());

@@ -6,7 +6,6 @@
 #include "base/config.h"
 #include "observe/attributes.h"
 #include "observe/otlp_reply.h"
-#include "observe/spans.h"
 
 namespace penstock::observe {
 
@@ -40,7 +39,7 @@ void OtlpSender::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void OtlpSender::offer(const base::TraceContext& trace, std::string bytes) {
+void OtlpSender::offer(const SpanFacts& facts, std::string bytes) {
   bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
@@ -49,7 +48,7 @@ void OtlpSender::offer(const base::TraceContext& trace, std::string bytes) {
       return;
     }
     bytes_ += bytes.size();
-    offered_.push_back({trace, std::move(bytes)});
+    offered_.push_back({facts, std::move(bytes)});
     is_due = offered_.size() == 1 || offered_.size() == limits_.batch;
   }
   if (is_due) changed_.notify_all();
@@ -89,7 +88,7 @@ std::string OtlpSender::body_of(const Batch& batch) const {
   spans.mutable_scope()->set_version(std::string(base::version()));
   v1::RequestRecord record;
   for (const Offered& one : batch) {
-    if (record.ParseFromString(one.bytes)) add_spans(record, one.trace, spans);
+    if (record.ParseFromString(one.bytes)) add_spans(record, one.facts, spans);
   }
   return request.SerializeAsString();
 }

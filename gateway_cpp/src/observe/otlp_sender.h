@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/trace_context.h"
 #include "observe/collector.h"
 #include "observe/http_post.h"
+#include "observe/spans.h"
 
 namespace penstock::observe {
 
@@ -55,12 +55,12 @@ class OtlpSender {
   void stop();
 
   // The bytes of a v1::RequestRecord. Any thread; never waits.
-  void offer(const base::TraceContext& trace, std::string bytes);
+  void offer(const SpanFacts& facts, std::string bytes);
   TraceCounts counts() const;
 
  private:
   struct Offered {
-    base::TraceContext trace;
+    SpanFacts facts;
     std::string bytes;
   };
   using Batch = std::vector<Offered>;

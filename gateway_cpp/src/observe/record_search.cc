@@ -1,5 +1,6 @@
 // What is looked for among the records that are kept, and who follows those that come.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "observe/record_filter.h"
@@ -16,20 +17,24 @@ constexpr std::size_t kMostFound = 100;
 struct Found {
   std::uint64_t received_us = 0;
   std::string bytes;
-  bool operator>(const Found& other) const { return received_us > other.received_us; }
+  std::string id = {};
+  bool operator>(const Found& other) const {
+    return std::tie(received_us, id) > std::tie(other.received_us, other.id);
+  }
 };
 
-// The newest that are asked for, as far as is known.
+// The newest that are asked for, as far as is known: all gateways put them into one order.
 class Newest {
  public:
   explicit Newest(const v1::RequestFilter& filter) : filter_(filter), most_(limit_of(filter)) {}
 
   bool may_have(const RecordFacts& facts) const {
     return may_match(filter_, facts) &&
-           (heap_.size() < most_ || facts.received_us > heap_.front().received_us);
+           (heap_.size() < most_ || facts.received_us >= heap_.front().received_us);
   }
   void add(Found found) {
     if (!record_.ParseFromString(found.bytes) || !matches(filter_, record_)) return;
+    found.id = record_.request_id();
     heap_.push_back(std::move(found));
     std::ranges::push_heap(heap_, std::greater<>());
     if (heap_.size() <= most_) return;
@@ -60,7 +65,7 @@ std::vector<std::string> RecordStore::list(const v1::RequestFilter& filter) cons
   look_through(
       [&](const Kept& kept) {
         if (!newest.may_have(kept.facts())) return true;
-        looked_at.push_back({kept.received_us, std::string(kept.bytes())});
+        looked_at.push_back({.received_us = kept.received_us, .bytes = std::string(kept.bytes())});
         return true;
       },
       [&] {

@@ -20,6 +20,7 @@ struct RecordFacts {
   std::uint64_t received_us = 0;    // microseconds since 1970
   std::uint64_t duration_us = 0;    // until it was settled
   std::uint64_t first_byte_us = 0;  // likewise, of the answer; 0: none was handed to the client
+  std::string_view operation = {};  // of its endpoint, static
   base::TraceContext trace = {};
 };
 

@@ -60,7 +60,7 @@ class RecordStore final : public RecordSink {
 
   void take(const RecordFacts& facts, std::string_view bytes) override;
 
-  // As bytes, the newest that came first.
+  // As bytes, the newest that came first; of one microsecond those with the higher request_id.
   std::vector<std::string> list(const v1::RequestFilter& filter) const;
   // Those of that name, ours or its client's, the last that ended first; a hundred at most.
   std::vector<std::string> find(std::string_view id) const;

@@ -20,27 +20,8 @@ constexpr std::uint32_t kKnowsWhose = 0x100;  // whether the parent is of anothe
 constexpr std::uint32_t kOfOthers = 0x200;
 constexpr unsigned kServerError = 500;
 
-// What is asked for by a path, in the conventions' words; of the others, in ours.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kOperations = {{
-    {"/v1/chat/completions", "chat"},
-    {"/v1/responses", "chat"},
-    {"/v1/messages", "chat"},
-    {"/v1/completions", "text_completion"},
-    {"/v1/embeddings", "embeddings"},
-    {"/pooling", "embeddings"},
-    {"/v1/rerank", "rerank"},
-    {"/v1/score", "score"},
-}};
-
 constexpr std::array<std::string_view, 7> kPhases = {"parse", "resolve", "admit", "select",
                                                      "open",  "stream",  "settle"};
-
-std::string_view operation_of(std::string_view path) {
-  const auto found =
-      std::ranges::find(kOperations, path, &std::pair<std::string_view, std::string_view>::first);
-  if (found != kOperations.end()) return found->second;
-  return path.substr(path.rfind('/') + 1);
-}
 
 std::string bytes_of(std::uint64_t number) {
   std::string bytes(8, '\0');
@@ -91,8 +72,8 @@ void set_failed(Span& span, std::string_view message) {
   span.mutable_status()->set_message(std::string(message));
 }
 
-void describe_call(const v1::RequestRecord& record, Attributes& out) {
-  out.text("gen_ai.operation.name", operation_of(record.path()));
+void describe_call(const v1::RequestRecord& record, std::string_view operation, Attributes& out) {
+  out.text("gen_ai.operation.name", operation);
   out.text("gen_ai.provider.name", "penstock");
   out.text("gen_ai.request.model", record.model());
   out.text("gen_ai.prompt.version", record.prompt_version());
@@ -155,16 +136,16 @@ void describe_decisions(const v1::RequestRecord& record, Attributes& out) {
   }
 }
 
-void add_request(const v1::RequestRecord& record, Tree& tree) {
+void add_request(const v1::RequestRecord& record, std::string_view operation, Tree& tree) {
   const v1::Stay* const stay = last_stay(record);
-  std::string name(operation_of(record.path()));
+  std::string name(operation);
   if (stay != nullptr)
     name.append(" ").append(stay->deployment());  // not what a client may make up
   Span& span =
       tree.add(std::move(name), tree.trace().span, tree.trace().parent, 0, record.duration_us());
   span.set_kind(Span::SPAN_KIND_SERVER);
   Attributes attributes(span.mutable_attributes());
-  describe_call(record, attributes);
+  describe_call(record, operation, attributes);
   if (stay != nullptr) describe_stay(*stay, attributes);
   describe_decisions(record, attributes);
   add_events(record, tree.times(), span);
@@ -218,10 +199,9 @@ void add_attempt(const v1::Attempt& attempt, std::uint64_t number, Tree& tree) {
 
 }  // namespace
 
-void add_spans(const v1::RequestRecord& record, const base::TraceContext& trace,
-               otlp::ScopeSpans& out) {
-  Tree tree(trace, record.received_us(), out);
-  add_request(record, tree);
+void add_spans(const v1::RequestRecord& record, const SpanFacts& facts, otlp::ScopeSpans& out) {
+  Tree tree(facts.trace, record.received_us(), out);
+  add_request(record, facts.operation, tree);
   const auto kept = static_cast<std::uint64_t>(record.attempts_size());
   std::uint64_t number = std::max<std::uint64_t>(record.attempts_made(), kept) - kept;
   for (const v1::Attempt& attempt : record.attempts()) add_attempt(attempt, ++number, tree);

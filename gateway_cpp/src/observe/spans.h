@@ -4,13 +4,20 @@
 // know is `penstock.*`. Pure.
 #pragma once
 
+#include <string_view>
+
 #include "base/trace_context.h"
 #include "penstock/v1/explain.pb.h"
 #include "penstock/v1/otlp.pb.h"
 
 namespace penstock::observe {
 
-void add_spans(const v1::RequestRecord& record, const base::TraceContext& trace,
-               otlp::ScopeSpans& out);
+// What is known of a request beside its record.
+struct SpanFacts {
+  base::TraceContext trace;
+  std::string_view operation;  // of its endpoint, static: `gen_ai.operation.name`
+};
+
+void add_spans(const v1::RequestRecord& record, const SpanFacts& facts, otlp::ScopeSpans& out);
 
 }  // namespace penstock::observe

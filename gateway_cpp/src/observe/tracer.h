@@ -29,7 +29,7 @@ class Tracer final : public RecordSink {
     if (sender_) sender_->stop();
   }
   void take(const RecordFacts& facts, std::string_view bytes) override {
-    if (is_traced(rule_, facts)) sender_->offer(facts.trace, std::string(bytes));
+    if (is_traced(rule_, facts)) sender_->offer({facts.trace, facts.operation}, std::string(bytes));
   }
   TraceCounts counts() const { return sender_ ? sender_->counts() : TraceCounts(); }
 

@@ -98,13 +98,14 @@ inline constexpr size_t kMostMessageBytes = 300;
 // What is forgotten in one go. Views are of what is the request's own as long as it is under way.
 struct RequestFacts {
   std::string_view request_id;
-  std::string_view client_request_id;  // the caller's own; empty: none
-  std::string_view trace_id;           // of the trace that it belongs to
-  std::string_view path;               // of the endpoint: its first name, static
-  std::string_view tenant;             // whose it is; empty: it came without a key
-  std::string_view key_id;             // that it came with; empty: none
-  std::string_view client;             // the address that it came from; empty: not to be told
-  std::string_view degraded;           // why it is not what was asked for, static; empty: it is
+  std::string_view client_request_id;      // the caller's own; empty: none
+  std::string_view trace_id;               // of the trace that it belongs to
+  std::string_view path;                   // of the endpoint: its first name, static
+  std::string_view operation = "unknown";  // likewise, as metrics and spans name it
+  std::string_view tenant;                 // whose it is; empty: it came without a key
+  std::string_view key_id;                 // that it came with; empty: none
+  std::string_view client;                 // the address that it came from; empty: not to be told
+  std::string_view degraded;               // why it is not what was asked for, static; empty: it is
   std::string_view program;  // what came of its router program, static; empty: none was asked
   std::string_view canary;   // the name of the one that its deployment has; empty: none
   base::TraceContext trace;

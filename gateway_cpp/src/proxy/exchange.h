@@ -118,6 +118,7 @@ struct Exchange {
     record().trace_id = trace_parent.trace_id();
     record().trace = trace;
     record().path = ask.endpoint->path;
+    record().operation = ask.endpoint->operation;
     record().tenant = ask.caller.tenant->id;
     record().key_id = ask.caller.key_id;
     record().client = ask.client;
@@ -142,6 +143,7 @@ struct Exchange {
     request = std::move(read);
     ask.endpoint = request.endpoint;
     record().path = request.endpoint->path;
+    record().operation = request.endpoint->operation;
     record().model.assign(request.model, 0, kMostKeptModelBytes);
     record().prompt_version = request.prompt_version;
     record().streamed = request.form == openai::AnswerForm::kStream;

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <ranges>
 #include <string>
 
 #include "base/trace_context.h"
@@ -44,8 +43,8 @@ void write_trace(std::string_view hex, WireWriter& to) {
 // Each of them, the last one first.
 template <class Items, class Write>
 void each_backwards(uint32_t field, const Items& items, WireWriter& to, const Write& write) {
-  for (const auto& item : std::views::reverse(items)) {
-    to.message(field, [&] { write(item, to); });
+  for (auto item = items.rbegin(); item != items.rend(); ++item) {
+    to.message(field, [&] { write(*item, to); });
   }
 }
 
@@ -152,8 +151,8 @@ void write_way(const RequestRecord& record, WireWriter& to) {
   using F = v1::RequestRecord;
   to.number(F::kQuarantinedFieldNumber, record.quarantined ? 1 : 0);
   to.number(F::kSuspectFieldNumber, record.suspect ? 1 : 0);
-  for (const std::string& rule : std::views::reverse(record.shadows)) {
-    to.text(F::kShadowsFieldNumber, rule);
+  for (auto rule = record.shadows.rbegin(); rule != record.shadows.rend(); ++rule) {
+    to.text(F::kShadowsFieldNumber, *rule);
   }
   each_backwards(F::kLegsFieldNumber, record.legs, to, write_leg);
   to.text(F::kProgramFieldNumber, record.program);
@@ -206,6 +205,7 @@ observe::RecordFacts facts_of(const RequestRecord& record) {
           .received_us = record.received_us,
           .duration_us = us_of(record.duration),
           .first_byte_us = record.ttft ? us_of(*record.ttft) : 0,
+          .operation = record.operation,
           .trace = record.trace};
 }
 

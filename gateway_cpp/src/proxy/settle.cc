@@ -7,7 +7,6 @@
 
 #include "admission/decision.h"
 #include "base/printable.h"
-#include "openai/endpoints.h"
 #include "proxy/record_bytes.h"
 #include "proxy/record_log.h"
 
@@ -164,14 +163,13 @@ void Settlement::count(base::WallTime now) {
 // Its settling is not over yet, and is not told of.
 base::RequestEnd Settlement::end(base::WallTime now) const {
   base::RequestEnd end{.outcome = record.outcome,
+                       .operation = record.operation,
                        .duration = record.duration,
                        .phases = record.phases,
                        .trace_id = record.trace_id,
                        .at = now,
                        .streamed = record.streamed,
                        .own_limit = is_own_limit(record.drop_reason)};
-  if (const auto* endpoint = openai::find_endpoint(record.path))
-    end.operation = endpoint->operation;
   if (record.queue_wait.count() > 0) end.queue_wait = record.queue_wait;
   if (record.attempts_made == elsewhere_) return end;
   end.ttft = record.ttft;

@@ -20,6 +20,7 @@ SAME = (
     *("prompt_tokens", "completion_tokens", "cached_tokens"),
 )
 LONGEST_ID = 128
+FIRST_ERROR = 400
 
 
 def close(ms: float) -> Any:
@@ -101,22 +102,48 @@ def holds(line: dict[str, Any], record: v1.RequestRecord) -> None:
     assert said == as_logged(record)
 
 
+def told(answer: Response, record: v1.RequestRecord) -> None:
+    """The client of a request for chat was told what the record says."""
+    assert answer.status == record.status
+    here = record.stays[-1] if record.stays else v1.Stay()
+    said = {
+        "trace-id": record.trace_id.hex(),
+        "backend": here.deployment,
+        "estimated-wait-ms": str(here.turn.estimated_wait_ms),
+        "adapter-version": here.adapter,
+        "degraded": record.degraded,
+        "trimmed": trimmed(record),
+    }
+    heard = {name: answer.headers.get(f"x-penstock-{name}") for name in said}
+    assert heard == {name: said[name] if heard[name] is not None else None for name in said}
+    assert answer.headers.get("x-penstock-drop-reason", "") == record.drop_reason
+    if answer.status >= FIRST_ERROR:
+        assert answer.error["code"] == record.error_code
+        assert record.message
+        assert answer.error["message"].startswith(record.message)
+
+
 async def all_hold(system: System) -> None:
     """Every line about a request that has ended, where the gateway still answers the head."""
     control, gateway = system.control, system.gateway
     if not (control.explaining.is_open and gateway.is_running()):
         return
     question = v1.ExplainQuestion(list=v1.RequestFilter(limit=1000))
-    records = {record.request_id: record for record in await control.explaining.ask(question)}
+    try:
+        records = {record.request_id: record for record in await control.explaining.ask(question)}
+    except ConnectionError:
+        return  # it has just been killed
     for line in gateway.logs():
         if line["message"] == "request settled" and (record := records.get(line["request_id"])):
             holds(line, record)
 
 
 async def record_of(system: System, answer: Response) -> v1.RequestRecord:
-    """What was decided about the request that was answered so; its log line agrees."""
-    ours = answer.headers.get("x-request-id") or answer.headers["request-id"]
-    return await record_by(system, ours)
+    """What was decided about the request for chat that was answered so; its log line agrees, and
+    what its client was told."""
+    record = await record_by(system, answer.headers["x-request-id"])
+    told(answer, record)
+    return record
 
 
 async def record_by(system: System, request_id: str) -> v1.RequestRecord:

@@ -148,18 +148,26 @@ def is_refused(answer: Response, no: No, dialect: str) -> None:
     assert answer.error["type"] == no.type
 
 
+async def refused(start: Start, no: No, dialect: str = "chat") -> tuple[System, Response]:
+    """A request that has come to that end."""
+    system, held = await begin(start, no)
+    data = asked(dialect, KEY, **no.fields)
+    if not no.busy:
+        held.let_go(1000)
+        return system, await refusal(system, data)
+    async with busy(system, chat(KEY)):
+        return system, await system.ask(data)
+
+
+every_refusal = pytest.mark.parametrize("no", NOES, ids=lambda no: no.reason)
+
+
 @every_dialect
-@pytest.mark.parametrize("no", NOES, ids=lambda no: no.reason)
+@every_refusal
 async def test_every_refusal_says_why_and_when_to_come_back(
     start: Start, no: No, dialect: str
 ) -> None:
-    system, held = await begin(start, no)
-    if not no.busy:
-        held.let_go(1000)
-        answer = await refusal(system, asked(dialect, KEY, **no.fields))
-    else:
-        async with busy(system, chat(KEY)):
-            answer = await system.ask(asked(dialect, KEY, **no.fields))
+    system, answer = await refused(start, no, dialect)
     is_refused(answer, no, dialect)
     assert await system.drops(no.reason) >= 1
 

@@ -14,11 +14,10 @@ from tests.fakes.resumable import answer as spoken
 from tests.fakes.resumable import breaking, saying
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
-from tests.gateway_cpp.blackbox.fleets import engine_dies, failing, fleet, full, laddered, trimming
+from tests.gateway_cpp.blackbox.fleets import failing, fleet, full, laddered, trimming
 from tests.gateway_cpp.blackbox.held import Held, busy, narrow, waiting
 from tests.gateway_cpp.blackbox.raw_http import chat
 from tests.gateway_cpp.blackbox.recorded import record_by, record_of
-from tests.gateway_cpp.blackbox.shadowed import shadowed
 from tests.gateway_cpp.blackbox.test_canaries import with_canary
 from tests.gateway_cpp.blackbox.test_resumed_streams import Breaks, alike, broken
 from tests.gateway_cpp.blackbox.test_router_programs import MOVED, Lead, lead, split
@@ -137,23 +136,24 @@ async def test_one_that_was_trimmed_says_what_was_left_out(start: Start) -> None
     record = await record_of(made.system, answer)
     told = f"messages={record.trimmed_messages}, tokens={record.trimmed_tokens}"
     assert answer.headers["x-penstock-trimmed"] == told == "messages=3, tokens=812"
-    assert (record.degraded, record.rung) == ("context_length", "trim")
+    assert (record.degraded, record.rung) == ("context_length_exceeded", "trim")
     assert [stay.deployment for stay in record.stays] == ["mini", "mini"]
 
 
 async def test_one_that_failed_over_says_why_the_first_was_not_asked_again(start: Start) -> None:
     sick = refuse(503, "engine_error", retry=True)
-    system = await start(
-        scripts=(sick, hello), deployment=deployment(selection_policy="round_robin")
-    )
-    records = [await record_of(system, await system.ask(chat(seed=i))) for i in range(2)]
-    record = max(records, key=lambda each: each.attempts_made)
+    sticky = deployment(selection_policy="session")
+    system = await start("--threads", "1", scripts=(sick, hello), deployment=sticky)
+    for i in range(32):
+        answer = await system.ask(chat(f"x-penstock-session: s{i}\r\n"))
+        record = await record_of(system, answer)
+        if record.attempts_made > 1:  # its session is at home where it is refused
+            break
     first, second = record.attempts
     assert (first.replica, first.reason, first.error) == ("r1", "first", "engine_error")
     assert (second.replica, second.reason, second.error) == ("r2", "failover", "")
     looks = {look.replica: look.verdict for look in second.pick.looks}
-    assert looks["r2"] == "taken"
-    assert looks["r1"] in ("tried", "doubted")
+    assert looks == {"r1": "tried", "r2": "taken"}
     assert first.ended_us <= second.sent_us
 
 
@@ -178,8 +178,9 @@ async def test_one_that_a_program_led_has_each_leg(lead: Lead) -> None:
     answer = await led.ask()
     record = await record_of(led.system, answer)
     assert record.program == "decided"
-    assert [leg.call for leg in record.legs] == ["prep_recv", "remote_send"]
-    assert record.legs[1].tokens == MOVED
+    assert [leg.call for leg in record.legs] == ["tokenize", "prep_recv", "remote_send"]
+    assert record.legs[-1].tokens == MOVED
+    assert record.legs[-1].took_us > 0
     assert not any(leg.failure for leg in record.legs)
     (attempt,) = record.attempts
     assert attempt.pick.policy == "program"
@@ -193,23 +194,6 @@ async def test_one_of_a_canary_says_its_way_there_and_back(start: Start) -> None
         ("next", v1.Stay.WAY_CANARY, "engine_error"),
         ("mini", v1.Stay.WAY_RETURNED, ""),
     ]
-
-
-async def test_one_that_was_repeated_names_the_rules(start: Start) -> None:
-    async with shadowed(start) as made:
-        answer = await made.system.ask(chat())
-        record = await record_of(made.system, answer)
-        assert len(record.shadows) == 1
-
-
-async def test_one_that_engines_died_of_says_that_it_is_quarantined(start: Start) -> None:
-    system = await start("--threads", "1", scripts=(engine_dies, engine_dies))
-    died = [await record_of(system, await system.ask(chat())) for _ in range(3)]
-    assert died[0].error_code == "engine_dead"
-    last = died[-1]
-    assert last.quarantined
-    assert last.outcome in ("failed", "invalid", "rejected")
-    assert not last.attempts
 
 
 async def test_one_whose_stream_stood_still_tells_the_gap(start: Start) -> None:
@@ -281,6 +265,6 @@ async def test_records_are_told_again_after_the_head_was_away(start: Start) -> N
     await record_of(system, answer)
     await system.control.die()
     await system.control.start_again()
-    await until(lambda: system.control.explaining.is_open, "it asks again")
+    await until(lambda: len(system.control.explaining.hellos) == 2, "it opens the stream again")
     record = await record_of(system, answer)
     assert record.status == 200

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
+import re
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
 from tests.fakes.collector import Answer, FakeCollector, Told
 from tests.fakes.fake_replica import FakeCall, hello, refuse
+from tests.fakes.gateway_process import ROOT
 from tests.fakes.ports import free_address
 from tests.fakes.waiting import until
 from tests.gateway_cpp.blackbox.conftest import Start, System
@@ -18,6 +23,7 @@ from tests.gateway_cpp.blackbox.wires import TLS_FILES
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
+MOST_WAITING = 2800  # more than a batch and what waits beside it
 SAMPLED = f"traceparent: 00-{TRACE}-{PARENT}-01\r\n"
 NOT_SAMPLED = f"traceparent: 00-{TRACE}-{PARENT}-00\r\n"
 
@@ -46,6 +52,23 @@ async def spans(collector: FakeCollector, count: int) -> list[Told]:
     """Once there are so many."""
     await until(lambda: len(collector.told) >= count, f"{count} spans come")
     return list(collector.told)
+
+
+def test_spans_speak_of_generative_ai_in_the_words_of_the_conventions_and_of_vllm() -> None:
+    vllm = importlib.util.find_spec("vllm")
+    assert vllm is not None
+    assert vllm.origin is not None
+    name = re.compile(r'"(gen_ai\.[a-z_.]+)"')
+    its_own = name.findall((Path(vllm.origin).parent / "tracing" / "utils.py").read_text())
+    newer = {"gen_ai.prompt.version"}  # than the package of the conventions' names
+    spoken = {
+        word
+        for source in (ROOT / "gateway_cpp/src/observe").glob("*.cc")
+        for word in name.findall(source.read_text())
+    }
+    assert spoken
+    conventional = set(map(str, vars(gen_ai_attributes).values()))
+    assert spoken <= conventional | set(its_own) | newer
 
 
 async def test_a_callers_trace_has_the_request_its_attempt_and_what_its_replica_was_told(
@@ -194,6 +217,27 @@ async def test_what_a_collector_refuses_is_counted_and_nobody_waits_for_it(start
         await counts(system, "dropped", 2, reason="collector")
         assert system.gateway.find_log("the collector threw spans away", spans=2)
     assert await system.metric("penstock_gateway_traces_sent_total") == 0
+
+
+async def test_a_collector_that_says_nothing_holds_up_nobody_and_what_is_too_much_is_dropped(
+    start: Start, collector: FakeCollector
+) -> None:
+    system = await start("--trace-sample", "1", env=env(collector))
+    collector.may_answer.clear()
+
+    async def ask_on() -> None:
+        async with system.client() as client:
+            for _ in range(MOST_WAITING // 4):
+                assert (await client.ask(chat())).status == 200
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(ask_on())
+    assert await system.metric("penstock_gateway_traces_sent_total") == 0
+    dropped = await system.metric("penstock_gateway_traces_dropped_total", reason="queue_full")
+    assert dropped > 0
+    collector.may_answer.set()
+    await counts(system, "sent", MOST_WAITING - dropped)
 
 
 async def test_a_collector_that_is_gone_takes_nothing_from_requests(start: Start) -> None:

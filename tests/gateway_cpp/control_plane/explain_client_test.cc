@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 
 #include "fake_head.h"
@@ -107,6 +108,26 @@ TEST_F(ExplainClientTest, FollowsWhatEndsUntilItIsToForget) {
   ask(5, [](auto& question) { question.mutable_list(); });
   answered(5);
   EXPECT_TRUE(head_.wait_for([&] { return told(1).size() == 2; }));
+}
+
+TEST_F(ExplainClientTest, TellsATailWhatEndsWithinATenthOfASecondTogether) {
+  client_.start();
+  ask(1, [](auto& question) { question.mutable_tail(); });
+  ask(2, [](auto& question) { question.mutable_list(); });
+  answered(2);  // the tail is there by now
+  const auto began = std::chrono::steady_clock::now();
+  std::vector<std::string> ended;
+  for (std::uint64_t i = 1; i <= 60; ++i) {
+    ended.push_back("req_" + std::to_string(i));
+    end(ended.back(), i);
+    if (i % 20 != 0) continue;
+    EXPECT_TRUE(head_.wait_for([&] { return told(1) == ended; }));
+  }
+  const auto took = std::chrono::steady_clock::now() - began;
+  const auto messages =
+      std::ranges::count(head_.explained, std::uint64_t{1}, &v1::ExplainReply::question);
+  EXPECT_GE(messages, 3);
+  EXPECT_GE(took, (messages - 1) * std::chrono::milliseconds(100));
 }
 
 TEST_F(ExplainClientTest, ComesBackToAHeadThatWasAway) {

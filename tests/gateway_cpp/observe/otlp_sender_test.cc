@@ -87,7 +87,8 @@ class OtlpSenderTest : public testing::Test {
     v1::RequestRecord record;
     record.set_path("/v1/completions");
     for (std::size_t i = 0; i < requests; ++i) {
-      sender_->offer({.id_high = 1, .id_low = 2, .span = 3}, record.SerializeAsString());
+      sender_->offer({{.id_high = 1, .id_low = 2, .span = 3}, "text_completion"},
+                     record.SerializeAsString());
     }
   }
 

@@ -81,6 +81,15 @@ TEST_F(RecordStoreTest, ListsTheNewestFirstWheneverTheyEnded) {
   EXPECT_EQ(store_.kept_since_us(), 1 * kSecond);
 }
 
+TEST_F(RecordStoreTest, ListsThoseOfOneMicrosecondByTheirIdsWhicheverItHasToLeaveOut) {
+  for (const char* id : {"b", "d", "a", "c"}) end("acme", id, 5 * kSecond);
+  end("acme", "old", 4 * kSecond);
+  v1::RequestFilter filter;
+  EXPECT_EQ(ids_of(store_.list(filter)), (std::vector<std::string>{"d", "c", "b", "a", "old"}));
+  filter.set_limit(3);
+  EXPECT_EQ(ids_of(store_.list(filter)), (std::vector<std::string>{"d", "c", "b"}));
+}
+
 TEST_F(RecordStoreTest, FindsByOurIdAndByItsClients) {
   store_.take({.tenant = "acme"}, bytes_of("req_1", "mini", "theirs"));
   store_.take({.tenant = "acme"}, bytes_of("req_2", "mini", "theirs"));

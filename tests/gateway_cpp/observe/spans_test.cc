@@ -72,6 +72,7 @@ v1::RequestRecord streamed() {
   record.set_duration_us(900'000);
   record.set_first_byte_us(250'000);
   record.set_events(12);
+  record.set_streamed(true);
   record.set_prompt_tokens(100);
   record.set_completion_tokens(10);
   record.set_cached_tokens(64);
@@ -101,8 +102,9 @@ v1::RequestRecord streamed() {
 }
 
 struct Made {
-  explicit Made(const v1::RequestRecord& record, const base::TraceContext& trace = kTrace) {
-    add_spans(record, trace, spans);
+  explicit Made(const v1::RequestRecord& record, const base::TraceContext& trace = kTrace,
+                std::string_view operation = "chat") {
+    add_spans(record, {trace, operation}, spans);
   }
   const Span& operator[](int i) const { return spans.spans(i); }
   int size() const { return spans.spans_size(); }
@@ -186,7 +188,7 @@ TEST(Spans, HaveNoNameThatAClientMakesUp) {
   record.set_status(404);
   record.set_outcome("invalid");
   record.set_error_code("model_not_found");
-  const Made made(record);
+  const Made made(record, kTrace, "embeddings");
   ASSERT_EQ(made.size(), 1);
   EXPECT_EQ(made[0].name(), "embeddings");
   EXPECT_EQ(told(made[0].attributes())["error.type"], "model_not_found");
