@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
 import urllib.error
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -121,20 +123,21 @@ def test_a_gateway_that_stands_still_is_named_and_the_other_answers_in_time(
     stopped = at.fleet.others[0].pid
     os.kill(stopped, signal.SIGSTOP)
     try:
-        began = time.monotonic()
-        page = at.system.admin("requests?limit=1000")
-        assert time.monotonic() - began < WITHIN
+        with ThreadPoolExecutor(2) as asking:
+            began = time.monotonic()
+            listing = asking.submit(at.system.admin, "requests?limit=1000")
+            finding = asking.submit(at.found, here)
+            page, found = listing.result(), finding.result()
+            assert time.monotonic() - began < WITHIN
         assert here in [each["request_id"] for each in page["requests"]]
-        (silent,) = (each for each in page["gateways"] if not each["answered"])
-        assert (silent["id"], silent["detail"]) == ("gw-2", "it did not answer within 2 s")
-        shown = verbs.told("explain", here, *at.where)
-        assert shown.stdout.startswith(f"{here} was answered with 200")
-        assert "without what gateway gw-2 keeps: it did not answer within 2 s" in shown.stderr
+        assert found["record"]["request_id"] == here
+        for told in (page, found):
+            (silent,) = (each for each in told["gateways"] if not each["answered"])
+            assert (silent["id"], silent["detail"]) == ("gw-2", "it did not answer within 2 s")
         missing = verbs.told("explain", there, *at.where)
         assert missing.exit_code == 1
         assert "gw-1 keeps those since" in missing.stderr
         assert "gw-2: it did not answer within 2 s" in missing.stderr
-        assert verbs.told("requests", *at.where).exit_code == 1
     finally:
         os.kill(stopped, signal.SIGCONT)
     eventually(lambda: at.found(there), within=10, what="the other one again")
@@ -171,7 +174,7 @@ def test_a_gateway_that_was_killed_has_forgotten_and_the_head_says_so(
         )  # fmt: skip
         assert gone
         assert gone[0]["detail"]
-        again = eventually(lambda: at.ask().id, within=20, what="the next gateway")
+        again = eventually(lambda: _answered(at), within=20, what="the next gateway")
         eventually(lambda: at.found(again or ""), within=10, what="what the next one keeps")
         eventually(
             lambda: again in [each["request_id"] for name, each in told if not name],
@@ -183,9 +186,17 @@ def test_a_gateway_that_was_killed_has_forgotten_and_the_head_says_so(
         at.found(lost)
     why = json.load(caught.value)["detail"]
     assert f"no gateway keeps a request '{lost}'" in why
-    assert "gw-1 keeps those since" in why
+    assert re.search(r"gw-1 keeps those since \S+ \S+ UTC \(it was started at \S+ \S+ UTC\)", why)
     assert why in " ".join(verbs.told("explain", lost, *at.where).stderr.split())
     assert lost not in at.listed()
+
+
+def _answered(at: Explained) -> str:
+    """The id of a request, once a gateway is there."""
+    try:
+        return at.ask().id
+    except httpx.TransportError:
+        return ""
 
 
 def test_who_follows_all_the_while_has_seen_each_request_once(

@@ -17,6 +17,7 @@ from tests.e2e.system import eventually
 
 LONG = [{"role": "user", "content": "once upon a time " * 40}]
 LATE: Json = {"ttft_ms": 600}
+PATIENT: Json = {"max_queued": 10, "wait_budget_ms": 0, "queue_deadline_ms": 30_000}
 NO_LEASE = """
 USES = {"prep_recv", "remote_send", "release"}
 
@@ -40,7 +41,7 @@ def test_one_that_was_slow_says_what_its_time_went_to(on_explained: Explained) -
 
 
 def test_one_that_waited_says_behind_whom_and_for_how_long(on_explained: Explained) -> None:
-    on_explained.sets("narrow", max_queued=10, wait_budget_ms=0)
+    on_explained.sets("narrow", **PATIENT)
     with on_explained.busy() as held, on_explained.begun_soon("narrow") as waiting:
         eventually(
             lambda: metric(on_explained.system, "penstock_gateway_queued", deployment="narrow"),
@@ -61,7 +62,7 @@ def test_a_stream_that_stood_still_says_for_how_long(on_explained: Explained) ->
 
 
 def test_one_whose_client_left_the_queue_says_so(on_explained: Explained) -> None:
-    on_explained.sets("narrow", max_queued=10, wait_budget_ms=0)
+    on_explained.sets("narrow", **PATIENT)
     with on_explained.busy():
         on_explained.leaves("narrow", "who-left")
         found = eventually(
@@ -310,9 +311,9 @@ def test_one_that_engines_died_of_says_so_and_that_it_is_quarantined(
     assert died.error["code"] == "engine_dead"
     told = on_explained.told(died)
     told.says("fails: engine_dead", "resume:crash: its engine crashed")
+    _is_whole(on_explained)
     refused = on_explained.ask(**deadly, stream=True)
     assert refused.reason == "quarantined"
     told = on_explained.told(refused)
     told.says("engines had died with this request aboard: it is refused")
     assert told.record["quarantined"]
-    _is_whole(on_explained)
