@@ -56,9 +56,11 @@ def test_one_that_waited_says_behind_whom_and_for_how_long(on_explained: Explain
 
 
 def test_a_stream_that_stood_still_says_for_how_long(on_explained: Explained) -> None:
-    with on_explained.begun("sim", simulate={"tokens_per_second": 0.6}, max_tokens=2) as stream:
-        asked = stream.whole()
-    on_explained.told(asked).says("its client is given nothing for 1,")
+    with on_explained.begun("sim", simulate={"tokens_per_second": 0.3}, max_tokens=2) as stream:
+        told = on_explained.told(stream.whole())
+    (gap,) = told.record["gaps"]
+    assert gap["ms"] > 1000
+    told.says(f"its client is given nothing for {gap['ms']:,} ms")
 
 
 def test_one_whose_client_left_the_queue_says_so(on_explained: Explained) -> None:
@@ -306,14 +308,19 @@ def test_one_that_engines_died_of_says_so_and_that_it_is_quarantined(
 ) -> None:
     deadly: Json = {"messages": question(), "max_tokens": 40}
     deadly["simulate"] = {"die_after_tokens": 4, "tokens_per_second": 50}
-    with on_explained.begun("sim", **deadly) as stream:
-        died = stream.whole()
+    died = _whole(on_explained, deadly)
     assert died.error["code"] == "engine_dead"
     told = on_explained.told(died)
     told.says("fails: engine_dead", "resume:crash: its engine crashed")
     _is_whole(on_explained)
-    refused = on_explained.ask(**deadly, stream=True)
+    refused = _whole(on_explained, deadly)
     assert refused.reason == "quarantined"
     told = on_explained.told(refused)
     told.says("engines had died with this request aboard: it is refused")
     assert told.record["quarantined"]
+
+
+def _whole(at: Explained, body: Json) -> Asked:
+    """How a stream ended by itself."""
+    with at.begun("sim", **body) as stream:
+        return stream.whole()
