@@ -27,6 +27,7 @@ PACE: Final = {"tokens_per_second": "200", "answer_tokens": "8", "per_request": 
 FOREVER: Final = {"tokens_per_second": 5, "answer_tokens": 100}
 # Of a provider whose key nobody has.
 KEYLESS: Final = {"base_url": "http://127.0.0.1:1", "api_key_file": "none.key"}
+BUDGET: Final = 8 << 20  # bytes
 FEW: Final = 3  # requests at once that the second gateway takes
 Json = dict[str, Any]
 _numbers = itertools.count()
@@ -83,8 +84,8 @@ class Explained:
         """Returns when the head's gateway goes by what the head knows."""
 
         def known() -> bool:
-            version = self.system.admin("version")["snapshot_version"]
-            return metric(self.system, "penstock_gateway_snapshot_version") == version
+            version: int = self.system.admin("version")["snapshot_version"]
+            return version == int(metric(self.system, "penstock_gateway_snapshot_version"))
 
         eventually(known, within=20, what="a gateway that knows all")
 
@@ -246,7 +247,8 @@ def explained(folder: Path) -> Iterator[Explained]:
     started."""
     args = " ".join(f"{name}={value}" for name, value in PACE.items())
     options = ("--engine", "simulated", "--name", "sim", "--engine-args", args)
-    with running(folder, *options, "--max-adapters", "2", replicas=2, within=60) as system:
+    more = ("--max-adapters", "2", "--explain-budget-bytes", str(BUDGET))
+    with running(folder, *options, *more, replicas=2, within=60) as system:
         _deploy(system)
         with fleet_of(system, folder, 2, "--max-in-flight", str(FEW)) as fleet:
             fleet.new_key()  # the first one closes the door to those that have none

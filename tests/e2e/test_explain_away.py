@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from tests.e2e import verbs
-from tests.e2e.explained import Explained
+from tests.e2e.explained import BUDGET, Explained
 from tests.e2e.system import PENSTOCK, eventually
 
 WITHIN: Final = 3.0  # seconds: two, and a little for who asks
@@ -91,6 +91,13 @@ def _read(reply: httpx.Response, told: list[tuple[str, Any]]) -> None:
                 name = ""
     except (httpx.HTTPError, httpx.StreamError):
         return
+
+
+def test_the_gateway_keeps_as_much_as_serve_was_told(on_explained: Explained) -> None:
+    (own,) = on_explained.system.processes("penstock-gateway", f"--explain-budget-bytes {BUDGET}")
+    assert own.pid == next(
+        g["pid"] for g in on_explained.system.admin("gateways") if g["id"] == "gw-1"
+    )
 
 
 def test_pages_over_two_gateways_lose_nothing_and_tell_nothing_twice(

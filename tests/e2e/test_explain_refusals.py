@@ -106,3 +106,18 @@ def test_one_that_was_refused_is_told_why(on_explained: Explained, refuse: Refus
     told = on_explained.told(asked)
     assert told.record["outcome"] == "rejected"
     told.says("was refused with", f"it ends: rejected, {refuse.__name__}")
+
+
+def test_one_that_came_while_no_replica_was_ready_says_so(on_explained: Explained) -> None:
+    at = on_explained
+    (victim,) = (r for r in at.system.replicas() if r["deployment"] == "narrow")
+    at.system.kill(victim["pid"])
+
+    def refused() -> Asked | None:
+        asked = at.ask("narrow", max_tokens=1)
+        return asked if asked.reason in ("no_ready_replica", "model_loading") else None
+
+    asked = eventually(refused, within=20, what="a refusal")
+    assert asked is not None
+    at.told(asked).says("narrow has 0 replicas ready", "it gets no place")
+    eventually(lambda: at.ask("narrow").status == 200, within=30, what="narrow is back")

@@ -56,7 +56,7 @@ def test_one_that_waited_says_behind_whom_and_for_how_long(on_explained: Explain
 
 
 def test_a_stream_that_stood_still_says_for_how_long(on_explained: Explained) -> None:
-    with on_explained.begun("sim", simulate={"tokens_per_second": 0.3}, max_tokens=2) as stream:
+    with on_explained.begun("sim", simulate={"tokens_per_second": 0.45}, max_tokens=2) as stream:
         told = on_explained.told(stream.whole())
     (gap,) = told.record["gaps"]
     assert gap["ms"] > 1000
