@@ -39,6 +39,9 @@ _ON_TWO_SIMULATED = {
 }
 """Which files share a system of two simulated replicas (`two_simulated`)."""
 
+_ON_EXPLAINED = {f"tests/e2e/test_explain_{name}.py" for name in ("refusals", "ways", "away")}
+"""Which files share the system whose requests are explained (`on_explained`)."""
+
 
 _LONGEST = {
     f"tests/e2e/test_{name}.py"
@@ -77,6 +80,8 @@ def group_of(nodeid: str) -> str:
         return "one system"
     if path in _ON_TWO_SIMULATED:
         return "two simulated"
+    if path in _ON_EXPLAINED:
+        return "explained"
     return folder if folder == "tests/contracts" else path
 
 

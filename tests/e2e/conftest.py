@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.served import Served
+from tests.e2e.explained import Explained, explained
 from tests.e2e.system import System, running
 
 
@@ -26,6 +27,13 @@ def two_simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     folder = tmp_path_factory.mktemp("two_simulated")
     with running(folder, *options, replicas=2, within=60) as system:
         yield system
+
+
+@pytest.fixture(scope="session")
+def on_explained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explained]:
+    """Where requests of all kinds are asked and explained (`group_of` names the files)."""
+    with explained(tmp_path_factory.mktemp("explained")) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

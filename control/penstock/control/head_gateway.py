@@ -62,6 +62,8 @@ def _flags(settings: HeadSettings) -> tuple[str, ...]:
     flags += ["--open"] if settings.open_gateway else []
     flags += [] if settings.client_addresses else ["--no-client-addresses"]
     flags += settings.traces.flags
+    if settings.explain_budget_bytes is not None:
+        flags += ["--explain-budget-bytes", str(settings.explain_budget_bytes)]
     for flag, place in (("--node", settings.node), ("--zone", settings.zone)):
         flags += [flag, place] if place else []
     if settings.cluster_token_file is not None:

@@ -200,6 +200,7 @@ class HeadSettings:
     open_gateway: bool = False
     client_addresses: bool = True  # in the gateway's log
     traces: TraceChoice = TRACES  # of the local gateway
+    explain_budget_bytes: int | None = None  # likewise; None: its own default
     run_gateway: bool = True
     # Of the process that compares shadows, on the host of --rpc; 0: any free one.
     comparer_port: int = 0

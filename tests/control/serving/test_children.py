@@ -152,13 +152,18 @@ def test_the_commands_carry_what_was_wished() -> None:
     assert "--log-keep-gib 0.5 --log-keep-days 3" in node
     assert "--log-keep-gib 0.5 --log-keep-days 3" in head
     unasked = {"--open", "--no-client-addresses", "--cors-origin", "--head-metrics"}
-    unasked |= {"--public-url"}
+    unasked |= {"--public-url", "--explain-budget-bytes"}
     assert not unasked & set(head_command(options))
 
 
 def test_the_head_is_told_which_requests_its_gateway_traces() -> None:
     options = ServeOptions("m", "mini", Path("/data"), traces=TraceChoice(0.01, 5000))
     assert "--trace-sample 0.01 --trace-slow-ms 5000" in " ".join(head_command(options))
+
+
+def test_the_head_is_told_how_much_its_gateway_keeps_of_what_it_decided() -> None:
+    options = ServeOptions("m", "mini", Path("/data"), explain_budget_bytes=0)
+    assert "--explain-budget-bytes 0" in " ".join(head_command(options))
 
 
 def test_each_process_is_told_where_its_own_metrics_are() -> None:

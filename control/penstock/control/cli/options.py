@@ -133,6 +133,16 @@ TraceSample = Annotated[
 TraceSlowMs = Annotated[
     int, option("TRACE_SLOW_MS", "Likewise, all that take so long; 0: none.", metavar="MS")
 ]
+ExplainBudgetBytes = Annotated[
+    int | None,
+    option(
+        "EXPLAIN_BUDGET_BYTES",
+        "How much the gateway keeps of what it decided about requests, for `penstock explain`;"
+        " 0: nothing. Default: 16 MiB.",
+        metavar="BYTES",
+        min=0,
+    ),
+]
 CorsOrigins = Annotated[
     list[str] | None,
     security_option(

@@ -169,6 +169,8 @@ def head_command(options: ServeOptions) -> list[str]:
     if not options.client_addresses:
         command += ["--no-client-addresses"]
     command += options.traces.flags
+    if options.explain_budget_bytes is not None:
+        command += ["--explain-budget-bytes", str(options.explain_budget_bytes)]
     for name in options.allow_hosts:
         command += ["--allow-host", name]
     for origin in options.cors_origins:

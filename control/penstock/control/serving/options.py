@@ -96,6 +96,7 @@ class ServeOptions:
     client_addresses: bool = True  # in the gateway's log
     cors_origins: tuple[str, ...] = ()  # of web pages that may call the gateway; "*": any
     traces: TraceChoice = TRACES  # of the gateway
+    explain_budget_bytes: int | None = None  # likewise; None: its own default
     allow_model_code: bool = False  # take engine arguments that run code which comes with a model
     start_limit: timedelta = START_LIMIT  # from a replica's start to ready, downloads included
     adapter_cache_gib: float = ADAPTER_CACHE_GIB  # of the node agent

@@ -155,6 +155,17 @@ async def test_a_viewer_may_read_and_nobody_without_a_token(admin: Admin) -> Non
         assert (await nobody.get(f"{PATH}/tail")).status_code == 401
 
 
+async def test_where_a_request_came_from_is_told_to_operators_and_not_to_viewers(
+    admin: Admin,
+) -> None:
+    admin.gateway.records.append(record("req_4", NOON_US, client="192.0.2.7"))
+    for role, address in (("viewer", ""), ("operator", "192.0.2.7")):
+        headers = await admin.headers(Role(role))
+        told = await admin.client.get(f"{PATH}/req_4", headers=headers)
+        assert told.json()["record"]["client"] == address
+        assert ("192.0.2.7" in told.text) == bool(address)
+
+
 class Reader:
     """Follows without a socket, as slowly as it likes."""
 

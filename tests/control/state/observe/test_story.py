@@ -66,16 +66,17 @@ REFUSED = replace(
     ("it", "words"),
     [
         (OK, ["req_1 was answered with 200, after 2.5 s", "tenant acme, key k1",
-              "mini is deployment mini", "12 (0 from the cache) and 20",
+              "mini is deployment mini",
+              "counted 12 of the prompt (0 from the cache), 20 of the answer",
               "4,000 bytes in 20 events, the first after 1.4 s"]),
         (replace(OK, stays=(Stay("mini", turn=TURN),)),
-         ["it is place 4 of the queue",
-          "1 of high, 2 of normal and 0 of low priority wait, its own is normal",
-          "3 replicas ready, 0 with a place free, 12 requests under way",
-          "its wait is estimated at 1,200 ms: token work of 54,000 goes before it, done at"
-          " 45,000 a second", "it waits 1.15 s"]),
-        (replace(OK, stays=(Stay("mini", turn=QueueTurn(ready=1, with_room=1)),)),
-         ["it has a place at once; 1 replica ready, 1 with a place free, 0 requests under way"]),
+         ["mini has 3 replicas ready, 0 with a free place; 12 requests under way; waiting: 1 of"
+          " high, 2 of normal, 0 of low priority",
+          "it waits at place 4 of the queue, with normal priority; estimated wait 1,200 ms: token"
+          " work of 54,000 goes before it, done at 45,000 a second", "it has waited 1.15 s"]),
+        (replace(OK, stays=(Stay("mini", turn=QueueTurn(ready=1, with_room=1, waited_us=9)),)),
+         ["mini has 1 replica ready, 1 with a free place; 0 requests under way | it has a place"
+          " at once | it is sent to r1: the first call"]),
         (replace(OK, phase_us=(100, 50, 1_100_000, 0, 200_000, 1_100_000, 30),
                  gaps=(Gap(1_500_000, 1_030),)),
          ["time went to: parse 0.1 ms, resolve 0.05 ms, admit 1.1 s, open 200 ms, stream 1.1 s,",
@@ -83,15 +84,16 @@ REFUSED = replace(
         (replace(REFUSED, drop_reason="queue_full", message=FULL,
                  stays=(Stay("mini", turn=replace(TURN, place=0, waited_us=0)),)),
          ["req_1 was refused with 429 (queue_full), after 0.9 ms", f"its client was told: {FULL}",
-          "it is given no place; 1 of high", "it ends: rejected, queue_full"]),
+          "waiting: 1 of high", "it gets no place, with normal priority; estimated wait 1,200",
+          "it ends: rejected, queue_full"]),
         (replace(REFUSED, tenant="", key_id="", status=401, outcome="invalid", stays=(),
                  error_code="invalid_api_key"),
-         ["req_1 could not be taken with 401 (invalid_api_key)", "somebody without a key",
+         ["req_1 could not be taken with 401 (invalid_api_key)", "a client without a key",
           "mini, which was not resolved"]),
         (left(replace(OK, degraded="queue_full", rung="fallback:mini-2", asked="mini"), "mini-2",
               "queue_full"),
          ["answered with 200, degraded (queue_full), after",
-          "degraded: queue_full: the answer is owed to the rung fallback:mini-2 instead of mini",
+          "degraded: queue_full: answered by rung fallback:mini-2, instead of mini",
           "mini could not answer it: queue_full",
           "it comes to mini-2: a rung of the ladder", "it ended at deployment mini-2"]),
         (replace(OK, stays=(*OK.stays, Stay("off", Way.RUNG, left_for="no_replica",
@@ -99,13 +101,13 @@ REFUSED = replace(
          ["off is passed over: no_replica"]),
         (replace(OK, degraded="token_budget_exceeded", rung="trim", trimmed_messages=3,
                  trimmed_tokens=812),
-         ["degraded: token_budget_exceeded: the answer is owed to the rung trim",
+         ["degraded: token_budget_exceeded: answered by rung trim",
           "messages=3, tokens=812: the oldest 3 messages left"]),
         (failed(OK, "r0", "engine_dead", "failover"),
-         ["it is sent to r0, the first call", "r0 fails: engine_dead",
-          "it is sent to r1, failover: the call before failed"]),
+         ["it is sent to r0: the first call", "r0 fails: engine_dead",
+          "it is sent to r1: failover: the call before failed"]),
         (failed(OK, "r0", "engine_dead", "resume:kill"),
-         ["it is sent to r1, resume:kill: its replica was killed, the answer is to go on here"]),
+         ["it is sent to r1: resume:kill: its replica was killed, the answer is to go on here"]),
         (replace(OK, attempts_made=15), ["14 calls to replicas came before, and are not kept"]),
         (replace(OK, program="slow", legs=(Leg("remote_send", "r2", 992, 55_000),
                                            Leg("prep_recv", "r3", failure="deadline"))),
@@ -113,7 +115,7 @@ REFUSED = replace(
           "leg: remote_send at r2, KV of 992 tokens, 55 ms, done",
           "leg: prep_recv at r3, 0 ms, failed: deadline"]),
         (left(replace(OK, canary="next", of_candidate=True), "mini", "engine_dead", Way.RETURNED),
-         ["canary: next, candidate arm", "it comes to mini: neither its canary nor a rung"]),
+         ["canary: next, candidate arm", "it comes back to mini: neither its canary nor a rung"]),
         (replace(OK, canary="next", stays=(Stay("small", Way.CANARY, by="mini:calm",
                                                  adapter="calm@2"),)),
          ["canary: next, stable arm", "deployment small with adapter calm@2 by mini:calm",
@@ -128,6 +130,10 @@ REFUSED = replace(
          ["req_1: its client left after 2.5 s, in the middle of its answer"]),
         (replace(REFUSED, outcome="cancelled", status=499, drop_reason="client_gone"),
          ["its client left after 0.9 ms, before it was answered"]),
+        (replace(OK, outcome="failed", error_code="engine_dead"),
+         ["req_1 failed in the middle of an answer that began with 200 (engine_dead), after 2"]),
+        (replace(REFUSED, message="x" * 300), ["its client was told: xxx", "xxx ..."]),
+        (replace(OK, client="10.0.0.7", client_request_id="own"), ["at 10.0.0.7; its own id: own"]),
         (replace(OK, cost_nanousd=1_234_567), ["cost: 0.001234567 USD"]),
     ],
 )  # fmt: skip
@@ -141,8 +147,8 @@ def test_replicas_that_were_looked_at_are_told_with_their_load_and_why_not() -> 
     pick = Pick("power_of_two", looks, 7)
     found = told(replace(OK, attempts=(replace(OK.attempts[0], pick=pick),)))
     assert (
-        "power_of_two looked at r1 (2 requests: taken), r2 (5 requests: busier than the one"
-        " taken), r3 (0 requests: not ready), 7 more"
+        "power_of_two chooses: r1 with 2 requests is taken; r2 with 5 requests is no less busy;"
+        " r3 with 0 requests is not ready; 7 more"
     ) in found
 
 
@@ -169,7 +175,7 @@ def test_words_of_a_newer_gateway_and_what_makes_no_sense_are_told_as_they_are()
         gaps=(Gap(most, most),),
     )  # fmt: skip
     found = told(strange)
-    for words in ("enchanted", "dreamt", "whim", "dice looked at r1", ": odd)"):
+    for words in ("enchanted", "dreamt", "whim", "dice chooses: r1", "is odd"):
         assert words in found
     assert told(RequestRecord()).startswith("  with 0")
 

@@ -29,6 +29,7 @@ from penstock.control.managers.observe.tail import Followed
 from penstock.control.state.observe.asking import LATEST, GatewayAnswer, Place, RequestFilter
 from penstock.control.state.observe.record import microseconds
 from penstock.control.state.observe.story import story_of
+from penstock.control.state.tenancy.tokens import Role
 from penstock.control.supervision.clock import Clock
 
 SSE: Final = "text/event-stream"
@@ -121,15 +122,18 @@ class RequestsApi:
         first = await anext(told)  # so that what goes wrong is told as an error
         return Taken(first, told, media_type=SSE, within=self._taken_within)
 
-    async def explain_request(self, request_id: RequestId, _: Viewer) -> ExplainedModel:
+    async def explain_request(self, request_id: RequestId, caller: Viewer) -> ExplainedModel:
         """All that was decided about a request, with its inputs, and what that comes to in words;
-        of several that have this id of their caller's, the newest."""
+        of several that have this id of their caller's, the newest. The client's address is told
+        to operators and admins."""
         found = await self._explain.found(request_id)
         newest, *others = found.kept
+        sees_all = caller.role.includes(Role.OPERATOR)
+        record = newest.record if sees_all else replace(newest.record, client="")
         return ExplainedModel(
             gateway=newest.gateway,
-            record=newest.record,
-            story=story_of(newest.record),
+            record=record,
+            story=story_of(record),
             namesakes=[each.record.request_id for each in others],
             gateways=list(found.gateways),
         )

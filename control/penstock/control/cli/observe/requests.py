@@ -43,6 +43,8 @@ def requests(
 ) -> None:
     """Show requests that have ended, the newest last: as many as their gateways keep.
 
+    A line has: when it was received (UTC), status, outcome, how long it took, id, deployment,
+    tenant, the last replica, and why it is not what was asked for; "-": none.
     Ends with 1 where a gateway did not answer. With --json and -f, each is an object on a line.
 
     \b

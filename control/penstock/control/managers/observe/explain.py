@@ -10,14 +10,14 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from penstock.control.errors import Code, NotFound, Unavailable
 from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.observe.link import GatewayLink
 from penstock.control.managers.observe.tail import Followed, Tail
-from penstock.control.state.cluster import GatewayState
+from penstock.control.state.cluster import Gateway, GatewayState
 from penstock.control.state.observe.asking import (
     GatewayAnswer,
     Kept,
@@ -117,13 +117,11 @@ class ExplainManager:
         answers = await self._ask(lambda link: link.find(request_id, MOST_OF_AN_ID))
         gateways = [answer for answer, _ in answers]
         kept = [Kept(record, answer.id) for answer, said in answers for record in said.records]
+        told = _listed(gateways, self._cluster.view().gateways)
         if not any(answer.answered for answer in gateways):
-            raise Unavailable(f"no gateway answers{_listed(gateways)}")
+            raise Unavailable(f"no gateway answers{told}")
         if not kept:
-            raise NotFound(
-                f"no gateway keeps a request {request_id!r}{_listed(gateways)}",
-                Code.UNKNOWN_REQUEST,
-            )
+            raise NotFound(f"no gateway keeps a request {request_id!r}{told}", Code.UNKNOWN_REQUEST)
         return Found(sorted(kept, key=lambda each: each.place, reverse=True), gateways)
 
     async def follow(self, wanted: RequestFilter) -> AsyncGenerator[Followed, None]:
@@ -195,14 +193,19 @@ class ExplainManager:
         return sorted([*told, *self._away()], key=lambda each: each.id)
 
 
-def _listed(gateways: Sequence[GatewayAnswer]) -> str:
+def _listed(gateways: Sequence[GatewayAnswer], known: Mapping[str, Gateway]) -> str:
     """How each stands, as the end of a sentence."""
     told = []
     for each in gateways:
         if not each.answered:
             told.append(f"{each.id}: {each.detail}")
-        elif each.kept_since:
-            told.append(f"{each.id} keeps those since {each.kept_since:%Y-%m-%d %H:%M:%S} UTC")
-        else:
-            told.append(f"{each.id} keeps none")
+            continue
+        kept = f"those since {_time(each.kept_since)}" if each.kept_since else "none"
+        began = gateway.started_at if (gateway := known.get(each.id)) else None
+        started = f" (it was started at {_time(began)})" if began else ""
+        told.append(f"{each.id} keeps {kept}{started}")
     return f": {'; '.join(told)}" if told else ": none is there"
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

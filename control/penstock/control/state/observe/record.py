@@ -154,7 +154,9 @@ class RequestRecord:
     path: str = ""
     tenant: str = described("empty: it came without a key", "")
     key_id: str = ""
-    client: str = described("the address that it came from; empty: not to be told", "")
+    client: str = described(
+        "the address that it came from; empty: not to be told, or not to this token", ""
+    )
     model: str = described("as the request named it; empty: it named none", "")
     prompt_version: str = described("its `metadata.prompt_version`", "")
 

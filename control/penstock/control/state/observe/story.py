@@ -13,6 +13,8 @@ from penstock.control.state.observe.time_line import Moment, time_line
 from penstock.control.state.observe.words import OUTCOMES, PHASES, PROGRAMS, counted, span
 
 LEFT: Final = "cancelled"
+OK: Final = 200
+CUT: Final = 296  # bytes: a message that is longer was cut by its gateway
 NANO: Final = 1_000_000_000
 
 
@@ -44,6 +46,9 @@ def _title(it: RequestRecord) -> str:
     if it.outcome == LEFT:
         where = "in the middle of its answer" if it.first_byte_us else "before it was answered"
         return f"{it.request_id}: its client left {after}, {where}"
+    if it.outcome == "failed" and it.status == OK:
+        began = f"in the middle of an answer that began with {it.status}"
+        return f"{it.request_id} failed {began} ({it.error_code}), {after}"
     words = OUTCOMES.get(it.outcome, it.outcome)
     why = f" ({it.drop_reason or it.error_code})" if it.drop_reason or it.error_code else ""
     degraded = f", degraded ({it.degraded})" if it.degraded else ""
@@ -51,7 +56,7 @@ def _title(it: RequestRecord) -> str:
 
 
 def _facts(it: RequestRecord) -> Iterator[tuple[str, str]]:
-    yield "its client was told", it.message
+    yield "its client was told", _message(it.message)
     yield "received", f"{it.received_at:%Y-%m-%d %H:%M:%S.%f} UTC, at {it.path}"
     yield "from", _whose(it)
     yield "model", _model(it)
@@ -71,10 +76,14 @@ def _facts(it: RequestRecord) -> Iterator[tuple[str, str]]:
     yield "trace", it.trace_id
 
 
+def _message(message: str) -> str:
+    return f"{message} ..." if len(message.encode()) > CUT else message
+
+
 def _whose(it: RequestRecord) -> str:
-    whose = f"tenant {it.tenant}, key {it.key_id}" if it.tenant else "somebody without a key"
+    whose = f"tenant {it.tenant}, key {it.key_id}" if it.tenant else "a client without a key"
     whose += f", at {it.client}" if it.client else ""
-    return f"{whose}, who calls it {it.client_request_id}" if it.client_request_id else whose
+    return f"{whose}; its own id: {it.client_request_id}" if it.client_request_id else whose
 
 
 def _model(it: RequestRecord) -> str:
@@ -84,7 +93,7 @@ def _model(it: RequestRecord) -> str:
     said = _resolved(it.stays[0])
     if len(it.stays) > 1:
         said += f"; it ended at {_resolved(it.stays[-1])}"
-    version = f"; {it.model_version} answered" if it.model_version else ""
+    version = f"; answered by weights {it.model_version}" if it.model_version else ""
     return f"{it.model} is {said}{version}"
 
 
@@ -104,8 +113,8 @@ def _tokens(it: RequestRecord) -> str:
         )
     if it.prompt_tokens or it.completion_tokens:
         parts.append(
-            f"counted {it.prompt_tokens:,} ({it.cached_tokens:,} from the cache) and"
-            f" {it.completion_tokens:,}"
+            f"counted {it.prompt_tokens:,} of the prompt ({it.cached_tokens:,} from the cache),"
+            f" {it.completion_tokens:,} of the answer"
         )
     return "; ".join(parts)
 
@@ -113,8 +122,8 @@ def _tokens(it: RequestRecord) -> str:
 def _degraded(it: RequestRecord) -> str:
     if not it.degraded:
         return ""
-    asked = f" instead of {it.asked}" if it.asked else ""
-    return f"{it.degraded}: the answer is owed to the rung {it.rung}{asked}"
+    asked = f", instead of {it.asked}" if it.asked else ""
+    return f"{it.degraded}: answered by rung {it.rung}{asked}"
 
 
 def _trimmed(it: RequestRecord) -> str:

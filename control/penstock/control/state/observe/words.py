@@ -19,24 +19,25 @@ OUTCOMES: Final[Mapping[str, str]] = {
 WAYS: Final[Mapping[Way, str]] = {
     Way.NAMED: "its client asked for it",
     Way.CANARY: "it is in the share of a canary of the deployment that was asked for",
-    Way.RETURNED: "neither its canary nor a rung could answer it: the one that was asked for is to",
+    Way.RETURNED: "neither its canary nor a rung could answer it",
     Way.RUNG: "a rung of the ladder of the deployment that was asked for",
 }
 VERDICTS: Final[Mapping[str, str]] = {
-    "busier": "busier than the one taken",
-    "full": "full: it may be given no more",
+    "taken": "taken",
+    "busier": "no less busy",
+    "full": "full",
     "not_ready": "not ready",
     "doubted": "doubted: this gateway sends it nothing for now",
-    "tried": "tried before, or where another runs that engines may die of",
+    "tried": "left out: it was tried before, or runs another that engines may die of",
     "unequal": "unequal: the answer can not go on there",
-    "other_revision": "other_revision: its session or its arm is at another one",
-    "no_slot": "no_slot: it has no place for the adapter",
+    "other_revision": "of another revision than the session or the arm",
+    "no_slot": "without a slot for the adapter",
     "draining": "draining",
 }
 CALLS: Final[Mapping[str, str]] = {
     "first": "the first call",
     "failover": "failover: the call before failed, and its client had nothing of it",
-    "again": "again: it was called back, and waited once more",
+    "again": "again: the call before broke, and its client had nothing of it: it is made anew",
     "resume:kill": "resume:kill: its replica was killed, the answer is to go on here",
     "resume:hang": "resume:hang: its replica hung, the answer is to go on here",
     "resume:crash": "resume:crash: its engine crashed, the answer is to go on here",
