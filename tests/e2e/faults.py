@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +30,7 @@ FAULTS: Final = (
     "PenstockExplainDrops",
     "PenstockTraceDrops",
     "PenstockSloBurnFast",
+    "PenstockSloBurnSlow",
 )
 """What fires while `all_at_once` lasts. Those of the head itself are in test_head_alerts.py."""
 
@@ -84,7 +85,7 @@ def _deployments(system: System, folder: Path) -> None:
         is_ready(system, name)
     narrow = {"max_ongoing": 1, "max_queued": 1, "degrade": ["fallback:canned"]}
     system.change("PATCH", "deployments/narrow/settings", narrow)
-    configure(system, usd_per_million_output=2.0, slo={"ttft_p50_ms": 1, "error_rate": 0.5})
+    configure(system, usd_per_million_output=2.0)
     register(system, "sim", "a@1", made(folder, "a@1"))
     started(system, "move", target="sim", candidate="next")
 
@@ -92,30 +93,46 @@ def _deployments(system: System, folder: Path) -> None:
 @contextmanager
 def all_at_once(watched: Watched) -> Iterator[None]:
     """Every fault of `FAULTS`, under traffic of all kinds."""
-    system, stop = watched.system, threading.Event()
+    system = watched.system
     _send(watched, {"model": "once"})
+    configure(system, slo={"ttft_p50_ms": 1, "error_rate": 0.5})
     system.change("PATCH", "deployments/once/settings", {"budget_tokens_per_day": 1})
     changed(system, "narrow", engine_args={"fail_adapter_loads": "2"})
+    with _traffic(watched.fleet.ports, list(_crowd(watched.keys))):
+        # A replica dies of it, and so does the one that goes on with its answer: it has failed.
+        fatal = {"model": "sim", "max_tokens": 40, "simulate": {"die_after_tokens": 4}}
+        _send(watched, fatal | {"stream": True})
+        yield
+    system.change("PATCH", "deployments/once/settings", {"budget_tokens_per_day": 0})
+    configure(system, slo={"ttft_p50_ms": 60_000, "error_rate": 0.5})
+
+
+def in_calm(watched: Watched) -> AbstractContextManager[None]:
+    """Traffic without any fault, of which requests that are good again come."""
+    good = {"model": "sim", "key": watched.keys["acme"], "stream": True}
+    return _traffic([watched.system.gateway_port], [good] * 3)
+
+
+@contextmanager
+def _traffic(ports: Sequence[int], bodies: Sequence[Json]) -> Iterator[None]:
+    """A client for each of these at each gateway, again and again."""
+    stop = threading.Event()
     clients = [
-        threading.Thread(target=_until, args=(stop, port, ask))
-        for port in watched.fleet.ports
-        for ask in _requests(watched.keys)
+        threading.Thread(target=_until, args=(stop, port, body))
+        for port in ports
+        for body in bodies
     ]
     for client in clients:
         client.start()
     try:
-        # A replica dies of it, and so does the one that goes on with its answer: it has failed.
-        fatal = {"model": "sim", "max_tokens": 40, "simulate": {"die_after_tokens": 4}}
-        _send(watched, fatal | {"stream": True})
         yield
     finally:
         stop.set()
         for client in clients:
             client.join(timeout=30)
-        system.change("PATCH", "deployments/once/settings", {"budget_tokens_per_day": 0})
 
 
-def _requests(keys: Mapping[str, str]) -> Iterator[Json]:
+def _crowd(keys: Mapping[str, str]) -> Iterator[Json]:
     """What clients send again and again."""
     yield {"model": "sim", "key": keys["acme"], "stream": True}
     yield {"model": "sim:a@1", "key": keys["acme"]}
@@ -132,7 +149,7 @@ def _send(watched: Watched, body: Json) -> None:
 
 def _until(stop: threading.Event, port: int, body: Json) -> None:
     with httpx.Client(trust_env=False, timeout=30) as client:
-        while not stop.wait(0.05):
+        while not stop.wait(0.2):
             _ask(client, port, body)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from deploy.monitoring.boards import BOARDS
 from deploy.monitoring.grafana import asked_of_all
-from tests.e2e.faults import FAULTS, Watched, all_at_once, watched
-from tests.e2e.prometheus import Prometheus, watching
+from tests.e2e.faults import FAULTS, Watched, all_at_once, in_calm, watched
+from tests.e2e.prometheus import AS_SHIPPED, Prometheus, watching
 from tests.e2e.system import System, eventually
 
 
@@ -110,7 +110,14 @@ def test_each_fault_is_told_and_each_query_of_a_dashboard_finds_data(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_each_alert_ends_with_its_fault(everything: Watched, scraping: Prometheus) -> None:
-    with all_at_once(everything):
-        scraping.fires(*FAULTS)
-    scraping.ends(*FAULTS)
+def test_each_alert_is_in_time_as_shipped_and_ends_with_its_fault(
+    everything: Watched, folder: Path
+) -> None:
+    system, shipped = everything.system, folder / "shipped"
+    shipped.mkdir()
+    admin = f"http://127.0.0.1:{system.admin_port}"
+    with watching(shipped, admin, system.data, every=AS_SHIPPED) as scraping:
+        with all_at_once(everything):
+            scraping.fires(*FAULTS)
+        with in_calm(everything):
+            scraping.ends(*FAULTS)
