@@ -74,12 +74,13 @@ def watched(folder: Path) -> Iterator[Watched]:
 
 
 def _deployments(system: System, folder: Path) -> None:
-    """`narrow`: one request at a time, and a text for others; `once`: asked once by a test; `next`:
-    the candidate beside `sim`."""
+    """`narrow`: one slow request at a time, and a text for others; `once`: asked once by a test;
+    `next`: the candidate beside `sim`."""
     engine = {"engine": "simulated", "model": "penstock-mini"}
     args = dict(each.split("=") for each in PACE.split())
-    for name in ("narrow", "once", "next"):
-        system.change("POST", "deployments", {"name": name, **engine, "engine_args": args})
+    slow = args | {"tokens_per_second": "20"}
+    for name, its in (("narrow", slow), ("once", args), ("next", args)):
+        system.change("POST", "deployments", {"name": name, **engine, "engine_args": its})
     canned(system, "canned")
     for name in ("narrow", "once", "next"):
         is_ready(system, name)
