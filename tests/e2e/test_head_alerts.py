@@ -70,18 +70,20 @@ class LoneHead:
             ).status_code
 
     def hear_of_more(self) -> None:
-        """A gateway goes by routes of a later state than the head's store has."""
+        """A gateway that the head knows goes by routes of a later state than its store has."""
         token = (self.data / "cluster.token").read_text().strip()
         who = (("authorization", f"Bearer {token}"),)
         trusted = grpc.ssl_channel_credentials(self.cert.read_bytes())
         with grpc.secure_channel(self.rpc, trusted) as channel:
-            watch = routes_pb2_grpc.RoutesStub(channel).Watch  # type: ignore[no-untyped-call]
+            routes = routes_pb2_grpc.RoutesStub(channel)  # type: ignore[no-untyped-call]
+            report = routes_pb2.GatewayReport(gateway_id="gw-9")
+            list(routes.Report(iter([report]), metadata=who, timeout=20))
             asked = routes_pb2.WatchRoutesRequest(gateway_id="gw-9")
-            routes = next(watch(asked, metadata=who, timeout=20))
-            asked.stamp.CopyFrom(routes.stamp)
+            told = next(routes.Watch(asked, metadata=who, timeout=20))
+            asked.stamp.CopyFrom(told.stamp)
             asked.stamp.revision += 9
-            with suppress(grpc.RpcError):  # who knows more is told that the head holds still
-                next(watch(asked, metadata=who, timeout=20))
+            with suppress(grpc.RpcError):  # it is told nothing while the head holds still
+                next(routes.Watch(asked, metadata=who, timeout=3))
 
     def _lives(self) -> bool:
         assert self.process.poll() is None, self._log.read_text()
