@@ -35,7 +35,6 @@ FAULTS: Final = (
 """What fires while `all_at_once` lasts. Those of the head itself are in test_head_alerts.py."""
 
 PACE: Final = "tokens_per_second=200 ttft_ms=20 answer_tokens=8 max_running=64 per_request=1"
-SAMPLED: Final = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
 # A gateway that keeps next to nothing, and sends its traces to nobody.
 FORGETFUL: Final = ("--explain-budget-bytes", "16384", "--trace-sample", "1")
 Json = dict[str, Any]
@@ -48,6 +47,11 @@ class Watched:
     system: System
     fleet: Fleet
     keys: Mapping[str, str]  # "acme", and "bob", who may send one request a minute
+
+
+def sampled(trace_id: str) -> dict[str, str]:
+    """Headers of a request that is part of a trace which its client keeps."""
+    return {"traceparent": f"00-{trace_id}-{'cd' * 8}-01"}
 
 
 @contextmanager
@@ -158,7 +162,7 @@ def _ask(client: httpx.Client, port: int, body: Json) -> None:
     """Whatever comes of it."""
     said = {name: value for name, value in body.items() if name != "key"}
     said["messages"] = [{"role": "user", "content": "What is a gateway?"}]
-    headers = {"authorization": f"Bearer {body['key']}", **SAMPLED}
+    headers = {"authorization": f"Bearer {body['key']}", **sampled("ee" * 16)}
     try:
         client.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=said, headers=headers)
     except httpx.TransportError:

@@ -57,6 +57,12 @@ class Prometheus:
 
         return eventually(there, within=30, what=f"{query} is {value}")[0]
 
+    def traces(self, query: str) -> set[str]:
+        """The trace ids beside the series that a query names."""
+        whenever = urllib.parse.urlencode({"query": query, "start": 0, "end": 2**32})
+        found = self.get(f"query_exemplars?{whenever}")
+        return {it["labels"]["trace_id"] for each in found for it in each["exemplars"]}
+
     def firing(self) -> set[str]:
         """The alerts that fire now."""
         alerts = self.get("alerts")["alerts"]
