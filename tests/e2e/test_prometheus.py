@@ -36,15 +36,21 @@ def scraping(system: System, folder: Path) -> Iterator[Prometheus]:
         yield scraping
 
 
-def test_everybody_is_found_and_up(system: System, scraping: Prometheus) -> None:
-    def all_up() -> list[Any] | None:
+def all_up(scraping: Prometheus) -> list[Any]:
+    """The four targets, once each has been scraped."""
+
+    def there() -> list[Any] | None:
         found: list[Any] = scraping.get("targets")["activeTargets"]
         down = {it["scrapeUrl"]: it["lastError"] for it in found if it["health"] != "up"}
         if down or len(found) != 4:
             raise ValueError(down or found)
         return found
 
-    labels = [it["labels"] for it in eventually(all_up, within=30, what="all targets are up")]
+    return eventually(there, within=60, what="all targets are up")
+
+
+def test_everybody_is_found_and_up(system: System, scraping: Prometheus) -> None:
+    labels = [it["labels"] for it in all_up(scraping)]
     jobs = Counter(it["job"] for it in labels)
     assert jobs == {"penstock-head": 1, "penstock-gateway": 2, "penstock-node": 1}
     names = {it["id"] for it in system.admin("gateways")}
@@ -128,6 +134,7 @@ def test_each_alert_is_in_time_as_shipped_and_ends_with_its_fault(
     shipped.mkdir()
     admin = f"http://127.0.0.1:{system.admin_port}"
     with watching(shipped, admin, system.data, every=AS_SHIPPED) as scraping:
+        all_up(scraping)  # else what has happened before it looked is no increase
         with all_at_once(everything):
             scraping.fires(*FAULTS)
         with in_calm(everything):
