@@ -48,7 +48,7 @@ TEST = (
     Package(("clang-tidy",), "C++ lint"),
     Package(("ccache",), "builds again what has not changed, at once"),
     Package(("clang-16",), "compiles what sanitizers and fuzzers look at, in half of GCC's time"),
-    Package(("prometheus",), "promtool, which checks what the metrics say"),
+    Package(("prometheus",), "Prometheus, which watches what tests start, and promtool"),
     Package(("libclang-rt-16-dev",), "their runtime"),
 )
 CLIENTS = (Package(("chromium", "chromium-browser"), "the browser that a page is tried in"),)

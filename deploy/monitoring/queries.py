@@ -40,9 +40,11 @@ def total(metric: str, by: str, where: str = "") -> str:
 
 
 def share(of: str, among: str, by: str, where: str = "", of_where: str = "") -> str:
-    """How much one counter grows for each that another does."""
-    both = ",".join(filter(None, (where, of_where)))
-    return f"{rate(of, by, both)} / {rate(among, by, where)}"
+    """How much one counter grows for each that another does. `of_where`: only these of the first;
+    where there are none it is 0."""
+    both, all_of_it = ",".join(filter(None, (where, of_where))), rate(among, by, where)
+    of_it = f"({rate(of, by, both)} or 0 * {all_of_it})" if of_where else rate(of, by, both)
+    return f"{of_it} / {all_of_it}"
 
 
 def quantile(q: float, metric: str, by: str, where: str = "") -> str:

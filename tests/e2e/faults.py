@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,11 +30,11 @@ FAULTS: Final = (
     "PenstockExplainDrops",
     "PenstockTraceDrops",
     "PenstockSloBurnFast",
+    "PenstockSloBurnSlow",
 )
 """What fires while `all_at_once` lasts. Those of the head itself are in test_head_alerts.py."""
 
 PACE: Final = "tokens_per_second=200 ttft_ms=20 answer_tokens=8 max_running=64 per_request=1"
-SAMPLED: Final = {"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}
 # A gateway that keeps next to nothing, and sends its traces to nobody.
 FORGETFUL: Final = ("--explain-budget-bytes", "16384", "--trace-sample", "1")
 Json = dict[str, Any]
@@ -47,6 +47,11 @@ class Watched:
     system: System
     fleet: Fleet
     keys: Mapping[str, str]  # "acme", and "bob", who may send one request a minute
+
+
+def sampled(trace_id: str) -> dict[str, str]:
+    """Headers of a request that is part of a trace which its client keeps."""
+    return {"traceparent": f"00-{trace_id}-{'cd' * 8}-01"}
 
 
 @contextmanager
@@ -73,18 +78,19 @@ def watched(folder: Path) -> Iterator[Watched]:
 
 
 def _deployments(system: System, folder: Path) -> None:
-    """`narrow`: one request at a time, and a text for others; `once`: asked once by a test; `next`:
-    the candidate beside `sim`."""
+    """`narrow`: one slow request at a time, and a text for others; `once`: asked once by a test;
+    `next`: the candidate beside `sim`."""
     engine = {"engine": "simulated", "model": "penstock-mini"}
     args = dict(each.split("=") for each in PACE.split())
-    for name in ("narrow", "once", "next"):
-        system.change("POST", "deployments", {"name": name, **engine, "engine_args": args})
+    slow = args | {"tokens_per_second": "20"}
+    for name, its in (("narrow", slow), ("once", args), ("next", args)):
+        system.change("POST", "deployments", {"name": name, **engine, "engine_args": its})
     canned(system, "canned")
     for name in ("narrow", "once", "next"):
         is_ready(system, name)
     narrow = {"max_ongoing": 1, "max_queued": 1, "degrade": ["fallback:canned"]}
     system.change("PATCH", "deployments/narrow/settings", narrow)
-    configure(system, usd_per_million_output=2.0, slo={"ttft_p50_ms": 1, "error_rate": 0.5})
+    configure(system, usd_per_million_output=2.0)
     register(system, "sim", "a@1", made(folder, "a@1"))
     started(system, "move", target="sim", candidate="next")
 
@@ -92,30 +98,46 @@ def _deployments(system: System, folder: Path) -> None:
 @contextmanager
 def all_at_once(watched: Watched) -> Iterator[None]:
     """Every fault of `FAULTS`, under traffic of all kinds."""
-    system, stop = watched.system, threading.Event()
+    system = watched.system
     _send(watched, {"model": "once"})
+    configure(system, slo={"ttft_p50_ms": 1, "error_rate": 0.5})
     system.change("PATCH", "deployments/once/settings", {"budget_tokens_per_day": 1})
     changed(system, "narrow", engine_args={"fail_adapter_loads": "2"})
+    with _traffic(watched.fleet.ports, list(_crowd(watched.keys))):
+        # A replica dies of it, and so does the one that goes on with its answer: it has failed.
+        fatal = {"model": "sim", "max_tokens": 40, "simulate": {"die_after_tokens": 4}}
+        _send(watched, fatal | {"stream": True})
+        yield
+    system.change("PATCH", "deployments/once/settings", {"budget_tokens_per_day": 0})
+    configure(system, slo={"ttft_p50_ms": 60_000, "error_rate": 0.5})
+
+
+def in_calm(watched: Watched) -> AbstractContextManager[None]:
+    """Traffic without any fault, of which requests that are good again come."""
+    good = {"model": "sim", "key": watched.keys["acme"], "stream": True}
+    return _traffic([watched.system.gateway_port], [good] * 3)
+
+
+@contextmanager
+def _traffic(ports: Sequence[int], bodies: Sequence[Json]) -> Iterator[None]:
+    """A client for each of these at each gateway, again and again."""
+    stop = threading.Event()
     clients = [
-        threading.Thread(target=_until, args=(stop, port, ask))
-        for port in watched.fleet.ports
-        for ask in _requests(watched.keys)
+        threading.Thread(target=_until, args=(stop, port, body))
+        for port in ports
+        for body in bodies
     ]
     for client in clients:
         client.start()
     try:
-        # A replica dies of it, and so does the one that goes on with its answer: it has failed.
-        fatal = {"model": "sim", "max_tokens": 40, "simulate": {"die_after_tokens": 4}}
-        _send(watched, fatal | {"stream": True})
         yield
     finally:
         stop.set()
         for client in clients:
             client.join(timeout=30)
-        system.change("PATCH", "deployments/once/settings", {"budget_tokens_per_day": 0})
 
 
-def _requests(keys: Mapping[str, str]) -> Iterator[Json]:
+def _crowd(keys: Mapping[str, str]) -> Iterator[Json]:
     """What clients send again and again."""
     yield {"model": "sim", "key": keys["acme"], "stream": True}
     yield {"model": "sim:a@1", "key": keys["acme"]}
@@ -132,7 +154,7 @@ def _send(watched: Watched, body: Json) -> None:
 
 def _until(stop: threading.Event, port: int, body: Json) -> None:
     with httpx.Client(trust_env=False, timeout=30) as client:
-        while not stop.wait(0.05):
+        while not stop.wait(0.2):
             _ask(client, port, body)
 
 
@@ -140,7 +162,7 @@ def _ask(client: httpx.Client, port: int, body: Json) -> None:
     """Whatever comes of it."""
     said = {name: value for name, value in body.items() if name != "key"}
     said["messages"] = [{"role": "user", "content": "What is a gateway?"}]
-    headers = {"authorization": f"Bearer {body['key']}", **SAMPLED}
+    headers = {"authorization": f"Bearer {body['key']}", **sampled("ee" * 16)}
     try:
         client.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=said, headers=headers)
     except httpx.TransportError:

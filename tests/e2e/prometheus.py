@@ -1,8 +1,10 @@
-"""A real Prometheus, as `penstock monitoring config` has it watch a system, but each second."""
+"""A real Prometheus, as `penstock monitoring config` has it watch a system."""
 
 from __future__ import annotations
 
+import logging
 import subprocess
+import time
 import urllib.parse
 from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
@@ -17,9 +19,10 @@ from tests.e2e.verbs import penstock
 from tests.fakes.ports import free_ports
 from tests.fakes.promtool import PROMETHEUS, PROMTOOL
 
-SECOND = 1
-# What an alert may take from its fault, and to end after it: windows of five minutes, and a scrape.
-FIRES_WITHIN, ENDS_WITHIN = 120.0, 330.0
+AS_SHIPPED, EACH_SECOND = "15s", "1s"
+# What an alert may take from its fault, and to end after it: windows of five minutes, and scrapes.
+FIRES_WITHIN, ENDS_WITHIN = 120.0, 360.0
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +57,39 @@ class Prometheus:
 
         return eventually(there, within=30, what=f"{query} is {value}")[0]
 
+    def traces(self, query: str) -> set[str]:
+        """The trace ids beside the series that a query names."""
+        whenever = urllib.parse.urlencode({"query": query, "start": 0, "end": 2**32})
+        found = self.get(f"query_exemplars?{whenever}")
+        return {it["labels"]["trace_id"] for each in found for it in each["exemplars"]}
+
     def firing(self) -> set[str]:
         """The alerts that fire now."""
         alerts = self.get("alerts")["alerts"]
         return {it["labels"]["alertname"] for it in alerts if it["state"] == "firing"}
 
     def fires(self, *alerts: str) -> None:
-        """Returns once all of these fire."""
-        eventually(
-            lambda: not _left(set(alerts) - self.firing()),
-            within=FIRES_WITHIN,
-            what=f"{alerts} fire",
-        )
+        """Returns once each of these has fired; the log says after how many seconds."""
+        seen: set[str] = set()
+
+        def each_has() -> bool:
+            seen.update(_told("fires", self.firing() & set(alerts) - seen, began))
+            return not _left(set(alerts) - seen)
+
+        began = time.monotonic()
+        eventually(each_has, within=FIRES_WITHIN, what=f"{alerts} fire")
 
     def ends(self, *alerts: str) -> None:
-        """Returns once none of these fires."""
-        eventually(
-            lambda: not _left(set(alerts) & self.firing()),
-            within=ENDS_WITHIN,
-            what=f"{alerts} end",
-        )
+        """Returns once none of these fires; likewise."""
+        seen: set[str] = set()
+
+        def all_have() -> bool:
+            left = self.firing() & set(alerts)
+            seen.update(_told("ended", set(alerts) - left - seen, began))
+            return not _left(left)
+
+        began = time.monotonic()
+        eventually(all_have, within=ENDS_WITHIN, what=f"{alerts} end")
 
     def find_data(self, queries: Set[str]) -> None:
         """Returns once each of the queries finds something."""
@@ -85,6 +101,13 @@ class Prometheus:
         )
 
 
+def _told(what: str, alerts: set[str], began: float) -> set[str]:
+    """The alerts, after a line on them for whoever wants to know how long it took."""
+    for alert in sorted(alerts):
+        log.warning("%s %s after %.0f s", alert, what, time.monotonic() - began)
+    return alerts
+
+
 def _left(over: set[str]) -> bool:
     """False where nothing is; else raises ValueError with it, for whoever waits in vain."""
     if over:
@@ -93,16 +116,19 @@ def _left(over: set[str]) -> bool:
 
 
 @contextmanager
-def watching(folder: Path, admin_url: str, data_dir: Path, *more: str) -> Iterator[Prometheus]:
+def watching(
+    folder: Path, admin_url: str, data_dir: Path, *more: str, every: str = EACH_SECOND
+) -> Iterator[Prometheus]:
     """One that watches the head there and all that it knows, by a token of role viewer. `more`: of
-    `penstock monitoring config`."""
+    `penstock monitoring config`; `every`: how often it looks and judges, of which alone it is told
+    something else than what that writes."""
     head = ("--admin", admin_url, "--data-dir", str(data_dir), *more)
     token = folder / "prometheus.token"
     token.write_text(penstock("tokens", "create", "prometheus", *head).splitlines()[-1])
     text = penstock("monitoring", "config", "--token-file", str(token), *head)
     config = folder / "prometheus.yml"
-    assert text.count("15s") == 3, text
-    config.write_text(text.replace("15s", f"{SECOND}s"))
+    assert text.count(AS_SHIPPED) == 3, text
+    config.write_text(text.replace(AS_SHIPPED, every))
     checked = subprocess.run(
         [PROMTOOL, "check", "config", str(config)],
         stdout=subprocess.PIPE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from penstock.v1 import routes_pb2, routes_pb2_grpc
-from tests.e2e.prometheus import Prometheus, watching
+from tests.e2e.prometheus import AS_SHIPPED, EACH_SECOND, Prometheus, watching
 from tests.e2e.system import PENSTOCK, eventually
 from tests.fakes.ports import free_ports
 from tests.fakes.tls.made import write_pair
@@ -70,18 +70,20 @@ class LoneHead:
             ).status_code
 
     def hear_of_more(self) -> None:
-        """A gateway goes by routes of a later state than the head's store has."""
+        """A gateway that the head knows goes by routes of a later state than its store has."""
         token = (self.data / "cluster.token").read_text().strip()
         who = (("authorization", f"Bearer {token}"),)
         trusted = grpc.ssl_channel_credentials(self.cert.read_bytes())
         with grpc.secure_channel(self.rpc, trusted) as channel:
-            watch = routes_pb2_grpc.RoutesStub(channel).Watch  # type: ignore[no-untyped-call]
+            routes = routes_pb2_grpc.RoutesStub(channel)  # type: ignore[no-untyped-call]
+            report = routes_pb2.GatewayReport(gateway_id="gw-9")
+            list(routes.Report(iter([report]), metadata=who, timeout=20))
             asked = routes_pb2.WatchRoutesRequest(gateway_id="gw-9")
-            routes = next(watch(asked, metadata=who, timeout=20))
-            asked.stamp.CopyFrom(routes.stamp)
+            told = next(routes.Watch(asked, metadata=who, timeout=20))
+            asked.stamp.CopyFrom(told.stamp)
             asked.stamp.revision += 9
-            with suppress(grpc.RpcError):  # who knows more is told that the head holds still
-                next(watch(asked, metadata=who, timeout=20))
+            with suppress(grpc.RpcError):  # it is told nothing while the head holds still
+                next(routes.Watch(asked, metadata=who, timeout=3))
 
     def _lives(self) -> bool:
         assert self.process.poll() is None, self._log.read_text()
@@ -101,14 +103,14 @@ def head(folder: Path) -> Iterator[LoneHead]:
     head.end()
 
 
-@pytest.fixture
-def scraping(head: LoneHead, folder: Path) -> Iterator[Prometheus]:
+def told(head: LoneHead, folder: Path, every: str) -> AbstractContextManager[Prometheus]:
+    """What is told of the head by a Prometheus that trusts its certificate."""
     more = ("--tls-ca", str(head.cert))
-    with watching(folder, f"https://{head.admin}", head.data, *more) as scraping:
-        yield scraping
+    return watching(folder, f"https://{head.admin}", head.data, *more, every=every)
 
 
-def test_each_fault_of_the_head_is_told(head: LoneHead, scraping: Prometheus) -> None:
+def has_each_fault(head: LoneHead, scraping: Prometheus) -> None:
+    """One after the other; in the end it has none."""
     certificate, store, still, gone = FAULTS
     scraping.fires(certificate)
     _, most = head.process.rlimit(psutil.RLIMIT_FSIZE)
@@ -122,15 +124,19 @@ def test_each_fault_of_the_head_is_told(head: LoneHead, scraping: Prometheus) ->
     head.end()
     scraping.fires(gone)
     head.start(LATE, "--take-over")
-    scraping.ends(certificate, still, gone)
+
+
+def test_each_fault_of_the_head_is_told(head: LoneHead, folder: Path) -> None:
+    with told(head, folder, EACH_SECOND) as scraping:
+        has_each_fault(head, scraping)
+        certificate, _, still, gone = FAULTS
+        scraping.ends(certificate, still, gone)
 
 
 @pytest.mark.long
-def test_a_store_that_takes_writes_again_is_no_alert(head: LoneHead, scraping: Prometheus) -> None:
-    _, most = head.process.rlimit(psutil.RLIMIT_FSIZE)
-    head.process.rlimit(psutil.RLIMIT_FSIZE, (0, most))
-    assert head.post("deployments", DEPLOYMENT) == 503
-    scraping.fires("PenstockStoreFailing")
-    head.process.rlimit(psutil.RLIMIT_FSIZE, (most, most))
-    assert head.post("deployments", DEPLOYMENT) == 201
-    scraping.ends("PenstockStoreFailing")
+def test_each_fault_of_the_head_is_told_in_time_as_shipped_and_ends(
+    head: LoneHead, folder: Path
+) -> None:
+    with told(head, folder, AS_SHIPPED) as scraping:
+        has_each_fault(head, scraping)
+        scraping.ends(*FAULTS)
