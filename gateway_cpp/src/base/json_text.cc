@@ -43,55 +43,46 @@ bool stands_for_itself(char c) {
   return byte >= 0x20U && byte < 0x7FU && c != '"' && c != '\\';
 }
 
-// So many characters at once, by what all processors have for that.
-template <std::size_t Size>
-using Block = signed char __attribute__((vector_size(Size)));
+constexpr std::size_t kWord = sizeof(std::uint64_t);
 
-template <std::size_t Size>
-Block<Size> block_at(const char* text) {
-  Block<Size> block;
-  std::memcpy(&block, text, Size);
-  return block;
+std::uint64_t word_at(std::string_view text, std::size_t i) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, text.data() + i, sizeof word);
+  return word;
 }
 
-// Whether all of them stand for themselves. Bytes that are not ASCII are below zero.
-template <std::size_t Size>
-bool all_stand(Block<Size> block) {
-  const auto looked_at = (block < 0x20) | (block == '"') | (block == '\\') | (block == 0x7F);
-  std::array<std::uint64_t, Size / sizeof(std::uint64_t)> halves{};
-  std::memcpy(halves.data(), &looked_at, Size);
-  return std::ranges::all_of(halves, [](std::uint64_t half) { return half == 0; });
+// Whether all eight bytes of a word stand for themselves: each test sets the high bit of a byte
+// that fails it, or of one behind such a byte.
+bool all_stand(std::uint64_t word) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  constexpr std::uint64_t kHighs = 0x80U * kOnes;
+  const auto has = [word](unsigned char c) {
+    const std::uint64_t differing = word ^ (kOnes * c);
+    return (differing - kOnes) & ~differing;
+  };
+  const std::uint64_t below_space = (word - kOnes * 0x20U) & ~word;
+  return ((word | below_space | has('"') | has('\\') | has(0x7F)) & kHighs) == 0;
 }
 
 // Where the run of characters that need no look ends; nearly every text is one such run.
 std::size_t end_of_plain(std::string_view text, std::size_t i) {
-  constexpr std::size_t kBlock = 8;
-  while (i + kBlock <= text.size() && all_stand<kBlock>(block_at<kBlock>(text.data() + i))) {
-    i += kBlock;
-  }
+  while (i + kWord <= text.size() && all_stand(word_at(text, i))) i += kWord;
   while (i < text.size() && stands_for_itself(text[i])) ++i;
   return i;
 }
 
-// Blocks are copied as they are looked at, up to one that needs a closer look; returns how far that
+// Words are copied as they are looked at, up to one that needs a closer look; returns how far that
 // is. The last one takes along what was looked at before.
-template <std::size_t Size>
-std::size_t put_plain_blocks(TextCursor& out, std::string_view text) {
+std::size_t put_plain_words(TextCursor& out, std::string_view text) {
+  if (text.size() < kWord) return 0;
   std::size_t i = 0;
-  for (; i < text.size(); i += Size) {
-    const std::size_t again = i + Size > text.size() ? i + Size - text.size() : 0;
-    const auto block = block_at<Size>(text.data() + i - again);
-    if (!all_stand<Size>(block)) break;
-    out.put_over(block, again);
+  for (; i < text.size(); i += kWord) {
+    const std::size_t again = i + kWord > text.size() ? i + kWord - text.size() : 0;
+    const std::uint64_t word = word_at(text, i - again);
+    if (!all_stand(word)) break;
+    out.put_over(word, again);
   }
   return std::min(i, text.size());
-}
-
-std::size_t put_plain(TextCursor& out, std::string_view text) {
-  constexpr std::size_t kLong = 16;
-  constexpr std::size_t kShort = 8;
-  if (text.size() >= kLong) return put_plain_blocks<kLong>(out, text);
-  return text.size() >= kShort ? put_plain_blocks<kShort>(out, text) : 0;
 }
 
 // What stands at `i` and needs a look, as it is written; returns where the next begins.
@@ -109,7 +100,7 @@ std::size_t put_looked_at(TextCursor& out, std::string_view text, std::size_t i)
 
 void put_json_string(TextCursor& out, std::string_view text) {
   out.put('"');
-  for (std::size_t i = put_plain(out, text); i < text.size();) {
+  for (std::size_t i = put_plain_words(out, text); i < text.size();) {
     if (stands_for_itself(text[i])) {
       out.put(text[i++]);
     } else {

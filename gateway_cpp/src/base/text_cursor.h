@@ -44,10 +44,10 @@ class TextCursor {
     copy_text(at_, text);
     at_ += text.size();
   }
-  // A block of characters, over the last `again` that stand there.
-  void put_over(const auto& block, std::size_t again) {
-    std::memcpy(at_ - again, &block, sizeof block);
-    at_ += sizeof block - again;
+  // Eight characters, over the last `again` that stand there.
+  void put_over(std::uint64_t word, std::size_t again) {
+    std::memcpy(at_ - again, &word, sizeof word);
+    at_ += sizeof word - again;
   }
   template <std::integral Number>
   void put_number(Number number) {

@@ -30,8 +30,9 @@ void each_usual(const RequestRecord& record, Table& table) {
     return record.phases.spent[static_cast<size_t>(which)];
   };
   const When always{.holds = true, .text = "always"};
-  const auto put = [&](const About& about, const auto& value)
-                       [[gnu::always_inline]] { table.put(always, about, value); };
+  const auto put = [&](const About& about, const auto& value) __attribute__((always_inline)) {
+    table.put(always, about, value);
+  };
   put({"request_id", "request_id", "our name of it"}, record.request_id);
   put({"client_request_id", "client_request_id", "the caller's own"}, record.client_request_id);
   put({"trace_id", "trace_id", "of the trace that it belongs to"}, record.trace_id);

@@ -25,7 +25,7 @@ TEST(TextCursor, PutsOnePieceBehindTheOther) {
     cursor.put_number(200U);
     cursor.put(' ');
     cursor.put("");
-    cursor.put_padded(7, 3);
+    cursor.put_padded<3>(7);
   });
   EXPECT_EQ(text, "status 200 007");
 }
