@@ -98,7 +98,7 @@ std::size_t put_looked_at(TextCursor& out, std::string_view text, std::size_t i)
 
 }  // namespace
 
-void put_json_string(TextCursor& out, std::string_view text) {
+TextCursor put_json_string(TextCursor out, std::string_view text) {
   out.put('"');
   for (std::size_t i = put_plain_words(out, text); i < text.size();) {
     if (stands_for_itself(text[i])) {
@@ -108,6 +108,7 @@ void put_json_string(TextCursor& out, std::string_view text) {
     }
   }
   out.put('"');
+  return out;
 }
 
 void append_json_string(std::string& out, std::string_view text) {

@@ -17,8 +17,9 @@ void append_json_string(std::string& out, std::string_view text);
 
 std::string json_string(std::string_view text);
 
-// The same into room that was made for it, of json_string_room(text).
-void put_json_string(TextCursor& out, std::string_view text);
+// The same into room that was made for it, of json_string_room(text); returns where it ends, so
+// that whoever writes a long line may keep that in a register.
+TextCursor put_json_string(TextCursor out, std::string_view text);
 
 constexpr std::size_t kLongestEscape = 6;  // of one byte
 

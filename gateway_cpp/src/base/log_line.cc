@@ -47,51 +47,49 @@ void put_timestamp(TextCursor& line, LogRoom& room, WallTime now) {
 
 std::string_view name(Level level) { return kLevelNames[static_cast<std::size_t>(level)]; }
 
-LogLine::LogLine(LogRoom& room, WallTime now, Level level, std::string_view message)
-    : room_(room.text), to_(room_.data()) {
+TextCursor LogLine::begun(LogRoom& room, WallTime now, Level level, std::string_view message) {
   constexpr std::size_t kFrame = 100;  // time, level, and the marks about them
-  make_room(kFrame + json_string_room(message));
-  to_.put(std::string_view(R"({"time":")"));
-  put_timestamp(to_, room, now);
-  to_.put(std::string_view(R"(","level":")"));
-  to_.put(name(level));
-  to_.put(std::string_view(R"(","message":)"));
-  put_json_string(to_, message);
-}
-
-std::string_view LogLine::end() {
-  make_room(2);
-  to_.put(std::string_view("}\n"));
-  return {room_.data(), static_cast<std::size_t>(to_.at() - room_.data())};
+  TextCursor to(room.text.data());
+  const std::size_t most = kFrame + json_string_room(message);
+  if (room.text.size() < most) to = grown(room.text, to, most);
+  to.put(std::string_view(R"({"time":")"));
+  put_timestamp(to, room, now);
+  to.put(std::string_view(R"(","level":")"));
+  to.put(name(level));
+  to.put(std::string_view(R"(","message":)"));
+  return put_json_string(to, message);
 }
 
 // Whole numbers throughout: the shortest text of a double takes ten times as long.
-void LogLine::put_value(std::chrono::microseconds time) {
+TextCursor LogLine::put_time(TextCursor to, std::chrono::microseconds time) {
+  constexpr std::uint64_t kThousand = 1000;
   auto count = time.count();
   if (count < 0) {
-    to_.put('-');
+    to.put('-');
     count = -count;
   }
-  constexpr std::uint64_t kThousand = 1000;
   const auto us = static_cast<std::uint64_t>(count);
-  put_value(us / kThousand);
-  if (us % kThousand == 0) return;
-  to_.put('.');
-  to_.put_padded<3>(us % kThousand);
+  const std::uint64_t ms = us / kThousand;
+  ms < 10 ? to.put(static_cast<char>('0' + ms)) : to.put_number(ms);
+  if (us % kThousand == 0) return to;
+  to.put('.');
+  to.put_padded<3>(us % kThousand);
+  return to;
 }
 
-void LogLine::put_value(double number) {
+TextCursor LogLine::put_number(TextCursor to, double number) {
   std::array<char, kNumberRoom> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
   const std::string_view digits(text.data(), static_cast<std::size_t>(end - text.data()));
-  to_.put(std::isfinite(number) ? digits : "null");
+  to.put(std::isfinite(number) ? digits : "null");
+  return to;
 }
 
-void LogLine::grow(std::size_t bytes) {
+TextCursor LogLine::grown(std::string& room, TextCursor to, std::size_t bytes) {
   constexpr std::size_t kLeast = 2048;  // what nearly all lines need
-  const auto written = static_cast<std::size_t>(to_.at() - room_.data());
-  room_.resize(std::max(kLeast, 2 * written + bytes));
-  to_ = TextCursor(room_.data() + written);
+  const auto written = static_cast<std::size_t>(to.at() - room.data());
+  room.resize(std::max(kLeast, 2 * written + bytes));
+  return TextCursor(room.data() + written);
 }
 
 }  // namespace penstock::base

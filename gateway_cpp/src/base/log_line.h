@@ -30,54 +30,72 @@ struct LogRoom {
   std::array<char, 19> stamp{};                                       // "2026-01-31T12:00:00"
 };
 
+// Made where it is put together, and inlined: where it stands is a register then, since nothing
+// that is called is told where the line itself is.
 class LogLine {
  public:
   // Writes into `room`, which grows as need be and is its owner's, for the next line.
-  LogLine(LogRoom& room, WallTime now, Level level, std::string_view message);
+  LogLine(LogRoom& room, WallTime now, Level level, std::string_view message)
+      : room_(room.text), at_(begun(room, now, level, message)), end_(end_of(room_)) {}
   LogLine(const LogLine&) = delete;
   LogLine& operator=(const LogLine&) = delete;
 
-  // Keys stand in the line as they are: names of our own. Inlined, they cost a few stores.
+  // Keys stand in the line as they are: names of our own. They cost a few stores.
   [[gnu::always_inline]] void put(std::string_view key, const auto& value) {
     make_room(key.size() + kNumberRoom);
-    to_.put(std::string_view(",\""));
-    to_.put(key);
-    to_.put(std::string_view("\":"));
+    at_.put(std::string_view(",\""));
+    at_.put(key);
+    at_.put(std::string_view("\":"));
     put_value(value);
   }
 
   // The line as far as it is; nothing is put after that.
-  std::string_view end();
+  std::string_view end() {
+    make_room(2);
+    at_.put(std::string_view("}\n"));
+    return {room_.data(), static_cast<std::size_t>(at_.at() - room_.data())};
+  }
 
  private:
   static constexpr std::size_t kNumberRoom = 48;  // what a value takes that is no text, and marks
 
-  void put_value(std::string_view text) {
-    if (text.empty()) return to_.put(std::string_view("\"\""));
+  [[gnu::always_inline]] void put_value(std::string_view text) {
+    if (text.empty()) return at_.put(std::string_view("\"\""));
     make_room(json_string_room(text) + kNumberRoom);
-    put_json_string(to_, text);
+    at_ = put_json_string(at_, text);
   }
   void put_value(std::same_as<bool> auto flag) {
-    to_.put(flag ? std::string_view("true") : std::string_view("false"));
+    at_.put(flag ? std::string_view("true") : std::string_view("false"));
   }
-  void put_value(Integer auto number) {
-    if (number >= 0 && number < 10) return to_.put(static_cast<char>('0' + number));
-    to_.put_number(number);
+  [[gnu::always_inline]] void put_value(Integer auto number) {
+    if (number >= 0 && number < 10) return at_.put(static_cast<char>('0' + number));
+    at_ = put_number(at_, number);
   }
-  void put_value(double number);
-  // In milliseconds, to the microsecond.
-  void put_value(std::chrono::microseconds time);
-  void put_value(std::chrono::nanoseconds time) {
-    put_value(std::chrono::duration_cast<std::chrono::microseconds>(time));
+  void put_value(double number) { at_ = put_number(at_, number); }
+  [[gnu::always_inline]] void put_value(std::chrono::nanoseconds time) {
+    at_ = put_time(at_, std::chrono::duration_cast<std::chrono::microseconds>(time));
   }
 
-  void make_room(std::size_t bytes) {
-    if (static_cast<std::size_t>(room_.data() + room_.size() - to_.at()) < bytes) grow(bytes);
+  [[gnu::always_inline]] void make_room(std::size_t bytes) {
+    if (static_cast<std::size_t>(end_ - at_.at()) >= bytes) return;
+    at_ = grown(room_, at_, bytes);
+    end_ = end_of(room_);
   }
-  void grow(std::size_t bytes);
+
+  static char* end_of(std::string& room) { return room.data() + room.size(); }
+  static TextCursor begun(LogRoom& room, WallTime now, Level level, std::string_view message);
+  static TextCursor grown(std::string& room, TextCursor to, std::size_t bytes);
+  static TextCursor put_number(TextCursor to, Integer auto number) {
+    to.put_number(number);
+    return to;
+  }
+  static TextCursor put_number(TextCursor to, double number);
+  // In milliseconds, to the microsecond.
+  static TextCursor put_time(TextCursor to, std::chrono::microseconds time);
 
   std::string& room_;
-  TextCursor to_;
+  TextCursor at_;
+  char* end_;
 };
 
 }  // namespace penstock::base

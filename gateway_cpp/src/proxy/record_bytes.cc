@@ -1,4 +1,5 @@
 // Fields are written in the falling order of their numbers: the last one stands first in the room.
+// All is inlined into one function, which then keeps the writer in registers.
 #include "proxy/record_bytes.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "base/trace_context.h"
+#include "observe/wire_writer.h"
 #include "penstock/v1/explain.pb.h"
 
 namespace penstock::proxy {
@@ -31,7 +33,7 @@ uint32_t short_us_of(std::chrono::nanoseconds time) {
 
 uint32_t digit(char c) { return static_cast<uint32_t>(c <= '9' ? c - '0' : c - 'a' + 10) & 0xFU; }
 
-void write_trace(std::string_view hex, WireWriter& to) {
+[[gnu::always_inline]] inline void write_trace(std::string_view hex, WireWriter& to) {
   std::array<char, 16> id{};
   if (hex.size() != 2 * id.size()) return;
   for (size_t i = 0; i < id.size(); ++i) {
@@ -41,19 +43,20 @@ void write_trace(std::string_view hex, WireWriter& to) {
 }
 
 // Each of them, the last one first.
-template <class Items, class Write>
-void each_backwards(uint32_t field, const Items& items, WireWriter& to, const Write& write) {
-  for (auto item = items.rbegin(); item != items.rend(); ++item) {
-    to.message(field, [&] { write(*item, to); });
+template <auto Write, class Items>
+[[gnu::always_inline]] inline void each_backwards(uint32_t field, const Items& items,
+                                                  WireWriter& to) {
+  for (const auto& item : std::views::reverse(items)) {
+    to.message(field, [&] { Write(item, to); });
   }
 }
 
-void write_gap(const GapRecord& gap, WireWriter& to) {
+[[gnu::always_inline]] inline void write_gap(const GapRecord& gap, WireWriter& to) {
   to.number(v1::Gap::kMsFieldNumber, gap.ms);
   to.number(v1::Gap::kAtUsFieldNumber, gap.at_us);
 }
 
-void write_leg(const LegRecord& leg, WireWriter& to) {
+[[gnu::always_inline]] inline void write_leg(const LegRecord& leg, WireWriter& to) {
   using F = v1::Leg;
   to.foreign(F::kFailureFieldNumber, leg.failure, kMostText);
   to.number(F::kTookUsFieldNumber, short_us_of(leg.took));
@@ -62,13 +65,13 @@ void write_leg(const LegRecord& leg, WireWriter& to) {
   to.text(F::kCallFieldNumber, leg.call);
 }
 
-void write_look(const routing::Look& look, WireWriter& to) {
+[[gnu::always_inline]] inline void write_look(const routing::Look& look, WireWriter& to) {
   to.text(v1::Look::kVerdictFieldNumber, routing::name(look.verdict));
   to.number(v1::Look::kLoadFieldNumber, look.load);
   to.text(v1::Look::kReplicaFieldNumber, look.replica);
 }
 
-void write_pick(const routing::Pick& pick, WireWriter& to) {
+[[gnu::always_inline]] inline void write_pick(const routing::Pick& pick, WireWriter& to) {
   to.number(v1::Pick::kMoreFieldNumber, pick.more);
   for (size_t i = pick.size(); i > 0; --i) {
     to.message(v1::Pick::kLooksFieldNumber, [&] { write_look(pick.look(i - 1), to); });
@@ -76,7 +79,7 @@ void write_pick(const routing::Pick& pick, WireWriter& to) {
   to.text(v1::Pick::kPolicyFieldNumber, pick.policy);
 }
 
-void write_attempt(const AttemptRecord& attempt, WireWriter& to) {
+[[gnu::always_inline]] inline void write_attempt(const AttemptRecord& attempt, WireWriter& to) {
   using F = v1::Attempt;
   to.number(F::kCachedTokensFieldNumber, attempt.cached_tokens);
   to.number(F::kDecodeUsFieldNumber, attempt.decode_us);
@@ -93,7 +96,7 @@ void write_attempt(const AttemptRecord& attempt, WireWriter& to) {
   to.text(F::kReplicaFieldNumber, attempt.replica);
 }
 
-void write_turn(const StayRecord& stay, WireWriter& to) {
+[[gnu::always_inline]] inline void write_turn(const StayRecord& stay, WireWriter& to) {
   using F = v1::QueueTurn;
   const dispatch::QueueTurn& turn = stay.turn;
   const auto ahead = [&turn](base::Priority priority) {
@@ -113,7 +116,7 @@ void write_turn(const StayRecord& stay, WireWriter& to) {
   to.number(F::kEstimatedWaitMsFieldNumber, static_cast<uint32_t>(turn.estimated_wait.count()));
 }
 
-void write_stay(const StayRecord& stay, WireWriter& to) {
+[[gnu::always_inline]] inline void write_stay(const StayRecord& stay, WireWriter& to) {
   using F = v1::Stay;
   to.text(F::kArmFieldNumber, stay.arm);
   to.number(F::kPassedOverFieldNumber, stay.passed_over ? 1 : 0);
@@ -131,13 +134,13 @@ void write_stay(const StayRecord& stay, WireWriter& to) {
 
 static_assert(static_cast<int>(Way::kRung) == v1::Stay::WAY_RUNG);
 
-void write_answer(const RequestRecord& record, WireWriter& to) {
+[[gnu::always_inline]] inline void write_answer(const RequestRecord& record, WireWriter& to) {
   using F = v1::RequestRecord;
   to.number(F::kStreamedFieldNumber, record.streamed ? 1 : 0);
   to.text(F::kAskedFieldNumber, record.asked);
   to.text(F::kClientFieldNumber, record.client);
   to.number(F::kCostNanousdFieldNumber, record.cost_nanousd);
-  each_backwards(F::kGapsFieldNumber, record.gaps, to, write_gap);
+  each_backwards<write_gap>(F::kGapsFieldNumber, record.gaps, to);
   to.number(F::kCachedTokensFieldNumber, record.cached_tokens);
   to.number(F::kCompletionTokensFieldNumber, record.completion_tokens);
   to.number(F::kPromptTokensFieldNumber, record.prompt_tokens);
@@ -147,14 +150,14 @@ void write_answer(const RequestRecord& record, WireWriter& to) {
   to.foreign(F::kModelVersionFieldNumber, record.model_version, kMostText);
 }
 
-void write_way(const RequestRecord& record, WireWriter& to) {
+[[gnu::always_inline]] inline void write_way(const RequestRecord& record, WireWriter& to) {
   using F = v1::RequestRecord;
   to.number(F::kQuarantinedFieldNumber, record.quarantined ? 1 : 0);
   to.number(F::kSuspectFieldNumber, record.suspect ? 1 : 0);
   for (auto rule = record.shadows.rbegin(); rule != record.shadows.rend(); ++rule) {
     to.text(F::kShadowsFieldNumber, *rule);
   }
-  each_backwards(F::kLegsFieldNumber, record.legs, to, write_leg);
+  each_backwards<write_leg>(F::kLegsFieldNumber, record.legs, to);
   to.text(F::kProgramFieldNumber, record.program);
   to.number(F::kTrimmedTokensFieldNumber, record.trimmed_tokens);
   to.number(F::kTrimmedMessagesFieldNumber, record.trimmed_messages);
@@ -163,11 +166,11 @@ void write_way(const RequestRecord& record, WireWriter& to) {
   to.number(F::kOfCandidateFieldNumber, record.of_candidate ? 1 : 0);
   to.text(F::kCanaryFieldNumber, record.canary);
   to.number(F::kAttemptsMadeFieldNumber, record.attempts_made);
-  each_backwards(F::kAttemptsFieldNumber, record.attempts.all(), to, write_attempt);
-  each_backwards(F::kStaysFieldNumber, record.stays.all(), to, write_stay);
+  each_backwards<write_attempt>(F::kAttemptsFieldNumber, record.attempts.all(), to);
+  each_backwards<write_stay>(F::kStaysFieldNumber, record.stays.all(), to);
 }
 
-void write_end(const RequestRecord& record, WireWriter& to) {
+[[gnu::always_inline]] inline void write_end(const RequestRecord& record, WireWriter& to) {
   using F = v1::RequestRecord;
   std::array<uint32_t, base::kPhases> phases;
   std::ranges::transform(record.phases.spent, phases.begin(), short_us_of);
@@ -182,8 +185,9 @@ void write_end(const RequestRecord& record, WireWriter& to) {
 
 }  // namespace
 
-void write_record(const RequestRecord& record, WireWriter& to) {
+std::string_view write_record(const RequestRecord& record, std::string& room) {
   using F = v1::RequestRecord;
+  WireWriter to(room);
   write_answer(record, to);
   write_way(record, to);
   write_end(record, to);
@@ -196,6 +200,7 @@ void write_record(const RequestRecord& record, WireWriter& to) {
   write_trace(record.trace_id, to);
   to.foreign(F::kClientRequestIdFieldNumber, record.client_request_id, kMostModelBytes);
   to.text(F::kRequestIdFieldNumber, record.request_id);
+  return to.bytes();
 }
 
 observe::RecordFacts facts_of(const RequestRecord& record) {

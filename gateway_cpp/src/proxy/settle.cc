@@ -67,9 +67,8 @@ void Settlement::hand_on() {
   constexpr size_t kRoom = 4096;  // of nearly all of them
   record.end_attempt(record.error_code, age_us(received_ + record.duration));
   static thread_local std::string room(kRoom, '\0');  // one for all records of a thread
-  observe::WireWriter writer(room);
-  write_record(record, writer);
-  with_.sink->take(facts_of(record), writer.bytes());
+  const std::string_view bytes = write_record(record, room);
+  with_.sink->take(facts_of(record), bytes);
 }
 
 uint64_t Settlement::age_us(base::SteadyTime now) const {
