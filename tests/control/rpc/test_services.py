@@ -392,8 +392,7 @@ async def test_an_adapter_that_cannot_be_read_is_told_apart(served: Served) -> N
 
 async def test_where_none_can_be_looked_for_the_node_is_told_to_ask_again(served: Served) -> None:
     taken = served.contents.take_in(SHIPPED, FamilyLimits())
-    directory = served.contents.directory_of(taken.digest)
-    assert directory is not None
+    directory = served.contents.directory_of(taken.digest) or pytest.fail("it is not stored")
     shutil.rmtree(directory.parent)
     directory.parent.write_text("in the way")
     with pytest.raises(grpc.aio.AioRpcError, match="Not a directory") as caught:
