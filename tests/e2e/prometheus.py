@@ -20,8 +20,9 @@ from tests.fakes.ports import free_ports
 from tests.fakes.promtool import PROMETHEUS, PROMTOOL
 
 AS_SHIPPED, EACH_SECOND = "15s", "1s"
-# What an alert may take from its fault, and to end after it: windows of five minutes, and scrapes.
-FIRES_WITHIN, ENDS_WITHIN = 120.0, 360.0
+# What an alert may take from its fault, and to end after it: windows of five minutes, that begin
+# once a collector was given up, and scrapes.
+FIRES_WITHIN, ENDS_WITHIN = 120.0, 420.0
 log = logging.getLogger(__name__)
 
 
