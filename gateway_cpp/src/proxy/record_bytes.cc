@@ -46,8 +46,8 @@ uint32_t digit(char c) { return static_cast<uint32_t>(c <= '9' ? c - '0' : c - '
 template <auto Write, class Items>
 [[gnu::always_inline]] inline void each_backwards(uint32_t field, const Items& items,
                                                   WireWriter& to) {
-  for (const auto& item : std::views::reverse(items)) {
-    to.message(field, [&] { Write(item, to); });
+  for (auto item = items.rbegin(); item != items.rend(); ++item) {
+    to.message(field, [&] { Write(*item, to); });
   }
 }
 
