@@ -63,9 +63,10 @@ def test_a_declaration_says_what_it_counts_of_what(row: Row) -> None:
 
 def named() -> Iterator[tuple[Path, str]]:
     """Each metric that docs, dashboards and rules name; one that ends in `_` stands for several."""
-    files = (ROOT / "docs").rglob("*.md"), (ROOT / "deploy").rglob("*.*")
+    files = (ROOT / "docs").rglob("*.md"), (ROOT / "deploy").rglob("*")
     for path in chain(*files):
-        if path.suffix != ".pyc" and path.name != "vllm_touch_points.md":  # which names modules
+        is_text = path.is_file() and path.suffix != ".pyc"
+        if is_text and path.name != "vllm_touch_points.md":  # which names modules
             yield from ((path, name) for name in NAMED.findall(path.read_text()))
 
 

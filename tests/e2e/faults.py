@@ -18,7 +18,7 @@ from tests.e2e.fleet import Fleet, fleet_of
 from tests.e2e.ladder_traffic import canned
 from tests.e2e.loads import configure
 from tests.e2e.rollouts import changed
-from tests.e2e.system import System, running
+from tests.e2e.system import System, eventually, running
 from tests.fakes.nvml import nvml_in
 from tests.fakes.ports import free_ports
 
@@ -102,6 +102,7 @@ def all_at_once(watched: Watched) -> Iterator[None]:
     _send(watched, {"model": "once"})
     configure(system, slo={"ttft_p50_ms": 1, "error_rate": 0.5})
     system.change("PATCH", "deployments/once/settings", {"budget_tokens_per_day": 1})
+    eventually(lambda: _serves(system, "narrow"), within=30, what="narrow has what to go back to")
     changed(system, "narrow", engine_args={"fail_adapter_loads": "2"})
     with _traffic(watched.fleet.ports, list(_crowd(watched.keys))):
         # A replica dies of it, and so does the one that goes on with its answer: it has failed.
@@ -110,6 +111,11 @@ def all_at_once(watched: Watched) -> Iterator[None]:
         yield
     system.change("PATCH", "deployments/once/settings", {"budget_tokens_per_day": 0})
     configure(system, slo={"ttft_p50_ms": 60_000, "error_rate": 0.5})
+
+
+def _serves(system: System, name: str) -> bool:
+    rollout = system.admin(f"deployments/{name}")["status"]["rollout"]
+    return bool(rollout["state"] == "served")
 
 
 def in_calm(watched: Watched) -> AbstractContextManager[None]:
