@@ -23,6 +23,11 @@ std::string_view name(Level level);
 template <class T>
 concept Integer = std::integral<T> && !std::same_as<T, bool>;
 
+// A text of our own, of which it is known that nothing in it needs an escape.
+struct PlainText {
+  std::string_view text;
+};
+
 // Where lines are written, one after the other; and what many of them begin with.
 struct LogRoom {
   std::string text;
@@ -63,6 +68,12 @@ class LogLine {
     if (text.empty()) return at_.put(std::string_view("\"\""));
     make_room(json_string_room(text) + kNumberRoom);
     at_ = put_json_string(at_, text);
+  }
+  [[gnu::always_inline]] void put_value(PlainText plain) {
+    make_room(plain.text.size() + kNumberRoom);
+    at_.put('"');
+    at_.put(plain.text);
+    at_.put('"');
   }
   void put_value(std::same_as<bool> auto flag) {
     at_.put(flag ? std::string_view("true") : std::string_view("false"));

@@ -10,6 +10,8 @@ namespace penstock::proxy {
 
 namespace {
 
+using base::PlainText;
+
 // When a line has a field.
 struct When {
   bool holds = true;
@@ -33,10 +35,10 @@ void each_usual(const RequestRecord& record, Table& table) {
   const auto put = [&](const About& about, const auto& value) __attribute__((always_inline)) {
     table.put(always, about, value);
   };
-  put({"request_id", "request_id", "our name of it"}, record.request_id);
+  put({"request_id", "request_id", "our name of it"}, PlainText{record.request_id});
   put({"client_request_id", "client_request_id", "the caller's own"}, record.client_request_id);
-  put({"trace_id", "trace_id", "of the trace that it belongs to"}, record.trace_id);
-  put({"path", "path", "of the endpoint"}, record.path);
+  put({"trace_id", "trace_id", "of the trace that it belongs to"}, PlainText{record.trace_id});
+  put({"path", "path", "of the endpoint"}, PlainText{record.path});
   put({"tenant", "tenant", "whose it was; empty: it came without a key"}, record.tenant);
   put({"key_id", "key_id", "the key that it came with"}, record.key_id);
   put({"client", "client",
@@ -51,7 +53,7 @@ void each_usual(const RequestRecord& record, Table& table) {
   put({"replica", "attempts.replica", "the last one that it was sent to there"}, record.replica);
   put({"status", "status", "what the client saw; 499: it left before"}, record.status);
   put({"outcome", "outcome", "`succeeded`, `failed`, `rejected`, `cancelled`, `invalid`"},
-      base::name(record.outcome));
+      PlainText{base::name(record.outcome)});
   put({"error_code", "error_code", "as the client was told it"}, record.error_code);
   put({"drop_reason", "drop_reason",
        "why admission said no, in the word of "

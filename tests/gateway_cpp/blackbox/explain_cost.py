@@ -1,4 +1,5 @@
-"""What it costs the gateway to write down what it decides, in instructions for each request.
+"""What it costs the gateway to write down what it decides, and to trace one request in a hundred of
+those that bring no trace, in instructions for each request.
 
     python -m tests.gateway_cpp.blackbox.explain_cost [--before OTHER_GATEWAY] [--rounds 3]
 
@@ -9,20 +10,27 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import statistics
 import sys
 from pathlib import Path
 
+from tests.fakes.collector import FakeCollector
 from tests.fakes.gateway_process import binary
 from tests.gateway_cpp.blackbox.shadow_cost import SCENARIOS, cost
 
 OFF = ("--explain-budget-bytes", "0")
+TRACED = ("--trace-sample", "0.01")
 
 
 async def compare(before: Path | None, rounds: int) -> None:
     """Prints a table."""
     ours = binary()
-    ways: dict[str, tuple[Path, tuple[str, ...]]] = {"off": (ours, OFF), "on": (ours, ())}
+    ways: dict[str, tuple[Path, tuple[str, ...]]] = {
+        "off": (ours, OFF),
+        "on": (ours, ()),
+        "traced": (ours, TRACED),
+    }
     if before is not None:
         ways = {"before": (before, ())} | ways
     for name, scenario in SCENARIOS.items():
@@ -45,7 +53,9 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="a gateway that writes no records")
     parser.add_argument("--rounds", type=int, default=3)
     told = parser.parse_args()
-    asyncio.run(compare(told.before, told.rounds))
+    with FakeCollector() as collector:
+        os.environ |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "NO_PROXY": "127.0.0.1"}
+        asyncio.run(compare(told.before, told.rounds))
 
 
 if __name__ == "__main__":
