@@ -16,6 +16,7 @@ namespace penstock::base {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   const char* const from = text.data();
   const std::size_t size = text.size();
+  if (size == 0) return;  // it may be nowhere
   if (__builtin_constant_p(size) || size < kWord || size > 4 * kWord) {
     std::memcpy(to, from, size);
     return;
