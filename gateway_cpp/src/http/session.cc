@@ -343,8 +343,18 @@ Awaitable<void> Session::refuse(base::Error error, HttpReply& reply) {
                          .content_type = base::kJsonType,
                          .headers = openai::error_headers(error)};
   const AnswerFrame& frame = reply.frame();
-  if (services_.flow != nullptr && openai::endpoint_at(frame.head.target) != nullptr) {
-    services_.flow->introduce(head, frame.head.traceparent, received_);
+  const openai::Endpoint* endpoint = openai::endpoint_at(frame.head.target);
+  if (services_.flow != nullptr && endpoint != nullptr) {
+    const std::string_view client = services_.config.client_addresses
+                                        ? std::string_view(connection_->client_address())
+                                        : std::string_view();
+    const proxy::Unread request{.request_id = frame.request_id,
+                                .client_request_id = frame.callers_id,
+                                .traceparent = frame.head.traceparent,
+                                .client = client,
+                                .endpoint = endpoint,
+                                .received = received_};
+    services_.flow->introduce(head, request, error);
   }
   const auto dialect = openai::dialect_at(frame.head.target);
   const std::string body = dialects::error_body(dialect, error, frame.request_id);
