@@ -154,7 +154,8 @@ class Explained:
         assert record["error_code"] == code
         # Of what a replica has worded, or quotes the request, the field at fault alone is kept.
         field = asked.error.get("param") or ""
-        assert record["message"] in (error[:300], f"param: {field}" if field else "")
+        quoted = f"param: {field}" if field else ""
+        assert record["message"] in (error[:300], error[:300] if asked.reason else quoted)
         assert line["status"] == asked.status
         assert line["outcome"] == record["outcome"]
         assert line.get("drop_reason", "") == asked.reason
