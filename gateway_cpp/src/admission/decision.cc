@@ -89,9 +89,12 @@ std::optional<Refusal> beyond_tokens(const DeploymentAsk& ask) {
 }
 
 std::string waiting(const DeploymentLoad& load) {
-  std::string text = std::to_string(load.queued) + " requests wait";
+  std::string text =
+      std::to_string(load.queued) + (load.queued == 1 ? " request waits" : " requests wait");
   if (load.due == 0) return text;
-  return text + ", " + std::to_string(load.due) + " that were refused are due back first";
+  return text + ", " + std::to_string(load.due) +
+         (load.due == 1 ? " that was refused is due back first"
+                        : " that were refused are due back first");
 }
 
 std::string long_wait(const DeploymentLoad& load) {

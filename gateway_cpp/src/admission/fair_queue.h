@@ -92,11 +92,11 @@ class FairQueue {
   void settle(std::string_view tenant, base::Priority priority, const Charge& charged,
               std::uint64_t true_work);
 
-  // How many go before it as things stand, itself counted: of those that next() looks at. Of more,
-  // the number of all.
-  std::size_t place_of(const QueueEntry& entry) const;
-  // How many wait, by priority.
-  std::array<std::uint32_t, 3> waiting() const;
+  using ByPriority = std::array<std::uint32_t, 3>;
+  // How many go before it as things stand: of those that next() looks at. Of more, all others.
+  ByPriority before(const QueueEntry& entry) const;
+  // How many wait.
+  ByPriority waiting() const;
 
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }

@@ -4,16 +4,19 @@
 
 namespace penstock::admission {
 
-std::size_t FairQueue::place_of(const QueueEntry& entry) const {
+FairQueue::ByPriority FairQueue::before(const QueueEntry& entry) const {
   Walk walk(*this);
-  std::size_t place = 1;
-  for (const QueueEntry* one = walk.next(); one != nullptr; one = walk.next(), ++place) {
-    if (one == &entry) return place;
+  ByPriority before{};
+  for (const QueueEntry* one = walk.next(); one != nullptr; one = walk.next()) {
+    if (one == &entry) return before;
+    ++before[static_cast<std::size_t>(one->priority)];
   }
-  return size_;
+  before = waiting();
+  --before[static_cast<std::size_t>(entry.priority)];
+  return before;
 }
 
-std::array<std::uint32_t, 3> FairQueue::waiting() const {
+FairQueue::ByPriority FairQueue::waiting() const {
   static_assert(kClasses == 3);
   return {classes_[0].count, classes_[1].count, classes_[2].count};
 }

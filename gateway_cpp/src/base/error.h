@@ -86,6 +86,7 @@ struct Error {
   std::string param;        // the field at fault; empty: null on the wire
   std::string message;      // for a person: what was wrong, with the value, and what to do
   std::string drop_reason;  // why admission said no; empty: it did not
+  bool quotes = false;      // its message may quote the request's body: nobody may keep it
   std::chrono::milliseconds retry_after{0};  // 0: not known
 };
 

@@ -68,10 +68,14 @@ TenantMetrics& MetricsShard::tenant(std::string_view id) {
 
 std::string_view Metrics::tenant_label(std::string_view id) const {
   if (id.empty()) return kWithoutKey;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (!tenants_full_.load(std::memory_order_acquire)) lock.lock();
   const auto known = tenants_.find(id);
   if (known != tenants_.end()) return *known;
-  return tenants_.size() < kMostTenants ? *tenants_.emplace(id).first : kOtherTenants;
+  if (tenants_.size() >= kMostTenants) return kOtherTenants;
+  const std::string& label = *tenants_.emplace(id).first;
+  tenants_full_.store(tenants_.size() >= kMostTenants, std::memory_order_release);
+  return label;
 }
 
 MetricsShard& Metrics::add_shard() {

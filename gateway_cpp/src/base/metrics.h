@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -149,6 +150,7 @@ class Metrics {
 
   mutable std::mutex mutex_;                            // guards the lists, not the numbers
   mutable std::set<std::string, std::less<>> tenants_;  // that have a label; never one less
+  mutable std::atomic<bool> tenants_full_{false};       // none comes to them: read without a lock
   std::deque<MetricsShard> shards_;
   Deployments deployments_;
 };

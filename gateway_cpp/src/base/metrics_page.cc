@@ -19,6 +19,7 @@ namespace {
 struct Row {
   std::string label;
   const Metrics::Parts* parts;
+  bool is_known;  // it is a deployment
 };
 using Rows = std::vector<Row>;
 
@@ -41,10 +42,14 @@ void add_requests(Exposition& page, const Rows& rows) {
   }
 }
 
+// Those that alerts look at stand there before the first, since nothing grows from nothing.
 void add_drops(Exposition& page, const Rows& rows) {
   page.family(metric::kDrops);
   for (const Row& row : rows) {
     std::map<std::string_view, std::uint64_t> sums;
+    if (row.is_known) {
+      sums = {{"queue_full", 0}, {"wait_exceeded", 0}, {"queue_deadline", 0}, {"budget", 0}};
+    }
     for (const auto& part : *row.parts) {
       part->each_dropped(
           [&sums](std::string_view reason, std::uint64_t count) { sums[reason] += count; });
@@ -300,7 +305,9 @@ std::string metrics_page(const Metrics::Deployments& deployments,
                          TextFormat format) {
   Rows rows;
   rows.reserve(deployments.size());
-  for (const auto& [name, parts] : deployments) rows.push_back({deployment_label(name), &parts});
+  for (const auto& [name, parts] : deployments) {
+    rows.push_back({deployment_label(name), &parts, name != kUnknownDeployment});
+  }
   Exposition page(format);
   add_requests(page, rows);
   add_drops(page, rows);

@@ -10,7 +10,10 @@ void TracedHistogram::observe(std::chrono::nanoseconds value, const RequestEnd& 
   if (end.trace_id.size() != made.trace_id.size()) return;
   const auto known = std::ranges::find(last_, bucket, &Last::bucket);
   const bool is_known = known != last_.end();
-  if (is_known && end.at - known->request.at < kExemplarEvery) return;
+  if (is_known) {  // of a later time: the clock was set back
+    const auto since = end.at - known->request.at;
+    if (since.count() >= 0 && since < kExemplarEvery) return;
+  }
   std::ranges::copy(end.trace_id, made.trace_id.begin());
   const std::lock_guard lock(mutex_);
   if (is_known) {

@@ -1,6 +1,7 @@
 #include "dispatch/dispatcher.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -92,7 +93,9 @@ Admission Dispatcher::place_or_turn(Turn& turn, const PlaceRequest& ask,
   turn.estimated_ =
       is_near(load, admission::wait_budget(asked)) ? load.estimated_wait : milliseconds(0);
   queue_.push(turn);
-  outcome.turn.place = ahead_.waiting + static_cast<std::uint32_t>(queue_.place_of(turn));
+  outcome.turn.ahead = queue_.before(turn);
+  for (std::size_t i = 0; i < ahead_.of.size(); ++i) outcome.turn.ahead[i] += ahead_.of[i];
+  outcome.turn.place = std::accumulate(outcome.turn.ahead.begin(), outcome.turn.ahead.end(), 1U);
   return outcome;
 }
 

@@ -237,6 +237,7 @@ class Dispatcher final : public std::enable_shared_from_this<Dispatcher> {
   std::vector<Turn*> retries_;  // that wait for another replica than those they were sent to
   struct {
     std::uint32_t waiting = 0;
+    admission::FairQueue::ByPriority of{};
     std::uint64_t work = 0;
   } ahead_;                            // of these, those that go before newcomers
   std::uint64_t equals_changes_ = 0;   // of the replicas, that these were told of

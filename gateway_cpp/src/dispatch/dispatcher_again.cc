@@ -64,6 +64,7 @@ void Dispatcher::count_ahead(Turn& turn, bool ahead) {
   if (std::exchange(turn.ahead_, ahead) == ahead) return;
   const std::uint32_t waiting = turn.ask_->runs_on ? 0 : 1;
   ahead_.waiting += ahead ? waiting : 0 - waiting;
+  ahead_.of[static_cast<std::size_t>(turn.ask_->priority)] += ahead ? waiting : 0 - waiting;
   ahead_.work += ahead ? turn.work : 0 - turn.work;
 }
 

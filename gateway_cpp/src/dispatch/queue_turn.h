@@ -14,8 +14,9 @@ struct QueueTurn {
   std::uint32_t running = 0;                    // places of the deployment that were held
   std::uint64_t work_before = 0;                // of all that went before it, in token work
   std::uint32_t work_a_second = 0;              // that all places together were seen to run at
-  std::array<std::uint32_t, 3> ahead{};         // that waited when it came, by base::Priority
-  std::uint32_t place = 0;                      // in the queue, from 1; 0: it does not wait
+  // By base::Priority: those that go before it, where it waits; else those that waited.
+  std::array<std::uint32_t, 3> ahead{};
+  std::uint32_t place = 0;  // in the queue, from 1; 0: it does not wait
 };
 
 }  // namespace penstock::dispatch

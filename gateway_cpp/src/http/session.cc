@@ -7,14 +7,11 @@
 
 #include "base/json_text.h"
 #include "base/priority.h"
-#include "dialects/errors.h"
-#include "dialects/stream_end.h"
 #include "http/api_key.h"
 #include "http/content_coding.h"
 #include "http/openapi.h"
 #include "http/session_errors.h"
 #include "http/waiting_sessions.h"
-#include "openai/errors.h"
 
 namespace penstock::http {
 
@@ -334,52 +331,6 @@ Awaitable<void> Session::show(PageText page, HttpReply& reply) {
 Awaitable<void> Session::describe(HttpReply& reply) {
   const proxy::AnswerHead head{.status = 200, .content_type = base::kJsonType, .headers = {}};
   co_await reply.answer(head, openapi_document());
-}
-
-Awaitable<void> Session::refuse(base::Error error, HttpReply& reply) {
-  // Before its body: just now.
-  if (received_ == base::SteadyTime{}) received_ = services_.clock.steady_now();
-  proxy::AnswerHead head{.status = error.status,
-                         .content_type = base::kJsonType,
-                         .headers = openai::error_headers(error)};
-  const AnswerFrame& frame = reply.frame();
-  if (services_.flow != nullptr && openai::endpoint_at(frame.head.target) != nullptr) {
-    services_.flow->introduce(head, frame.head.traceparent, received_);
-  }
-  const auto dialect = openai::dialect_at(frame.head.target);
-  const std::string body = dialects::error_body(dialect, error, frame.request_id);
-  co_await reply.answer(head, body);
-}
-
-// What was read is not to be trusted: nothing of it is used but for whom the answer is, and nothing
-// after it is read.
-Awaitable<void> Session::refuse_unread(const Unreadable& unreadable) {
-  services_.metrics.bad_requests.add();
-  received_ = {};
-  const std::string id = services_.ids.next();
-  HttpReply reply(*connection_, frame_of(unreadable.head, id));
-  reply.close_after();
-  co_await refuse(unreadable.error, reply);
-}
-
-// The last resort, for a fault of our own: the client is told, by a status or in its stream.
-Awaitable<void> Session::tell_broken(std::string_view what, HttpReply& reply) {
-  services_.metrics.broken_requests.add();
-  services_.log.error("a request ended by an exception", {{"error", what}});
-  reply.close_after();
-  const base::Error error = our_fault();
-  if (reply.progress() == HttpReply::Progress::kNone && !reply.streams()) {
-    co_return co_await refuse(error, reply);
-  }
-  if (!reply.streams() || reply.progress() > HttpReply::Progress::kBegun) co_return;
-  const AnswerFrame& frame = reply.frame();
-  const auto dialect = openai::dialect_at(frame.head.target);
-  runtime::Payload payload;
-  // What a response has told of itself so far, nobody knows here: it is only cut.
-  if (dialect != openai::Dialect::kResponses || reply.progress() == HttpReply::Progress::kNone) {
-    payload.append(dialects::StreamEnd(dialect).broken(error, {.request_id = frame.request_id}));
-  }
-  if (reply.write(payload, proxy::Piece::kCutOff) == Sent::kBlocked) co_await reply.flush();
 }
 
 Awaitable<void> Session::tell_options(const RequestHead& head, const Options& options,

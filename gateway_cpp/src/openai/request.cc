@@ -187,6 +187,7 @@ class Reader {
         "'" + std::string(param) + "' is " + std::string(token.substr(0, kShownText)) +
             ": it must be a whole number of at least " + std::to_string(least),
         std::string(param));
+    error_->quotes = true;
     return simdjson::SUCCESS;
   }
 

@@ -161,13 +161,15 @@ Awaitable<base::MaybeError> RequestFlow::select(Exchange& x) {
 Awaitable<base::MaybeError> RequestFlow::wait_for_turn(Exchange& x) {
   while (!x.at.was_given_place()) {
     if (x.stop() != Stop::kNo) {
-      if (x.stop() == Stop::kClientLeft) {
-        x.settlement.dropped(admission::name(admission::DropReason::kClientGone));
-      }
       if (x.stop() == Stop::kDraining) {
         co_return refused(x, {admission::DropReason::kDraining, std::chrono::seconds(1)});
       }
-      co_return stop_error(x.stop());
+      auto error = stop_error(x.stop());
+      if (x.stop() == Stop::kClientLeft) {
+        error.drop_reason = admission::name(admission::DropReason::kClientGone);
+        x.settlement.dropped(admission::name(admission::DropReason::kClientGone));
+      }
+      co_return error;
     }
     if (x.queue_deadline.fired()) {
       if (!x.at.take_place()) co_return queue_deadline_error(x);

@@ -105,9 +105,20 @@ void RequestFlow::clear(Exchange& x) {
     parts_.suspects.answered(*x.danger.fingerprint, parts_.clock.wall_now());
 }
 
+// What its replica says that it cost comes later, and is counted then: here it is reckoned.
+void RequestFlow::note_cut_off(Exchange& x) {
+  const upstream::Call& call = x.attempts.call();
+  x.note_tokens(call.seen());
+  const upstream::Usage due = call.unpaid();
+  const routing::Prices& prices = x.at.route.deployment->prices;
+  x.record().cost_nanousd =
+      x.at.account->cost_nanousd() +
+      prices.nanousd(due.prompt_tokens, due.cached_tokens, due.completion_tokens);
+}
+
 // The client's answer is an error: as a status if it has seen none yet, else in the stream.
 Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
-  if (x.attempts.is_under_way()) x.note_tokens(x.attempts.call().seen());
+  if (x.attempts.is_under_way()) note_cut_off(x);
   if (x.delivery.has_all()) x.record().end_attempt({}, x.settlement.age_us());
   note_attempt_over(x, error);
   x.attempts.drop();
@@ -137,11 +148,27 @@ Awaitable<void> RequestFlow::fail(Exchange& x, const base::Error& error) {
   co_await x.reply.answer(head, body);
 }
 
-void RequestFlow::introduce(AnswerHead& head, std::string_view traceparent,
-                            base::SteadyTime received) {
-  const base::TraceContext trace = traces_.accept(traceparent);
+void RequestFlow::introduce(AnswerHead& head, const Unread& request, const base::Error& why) {
+  const base::TraceContext trace = traces_.accept(request.traceparent);
   const base::TraceParent parent(trace, trace.span);
-  add_beginning(head, parts_.clock.steady_now() - received, parent.trace_id());
+  const auto age = parts_.clock.steady_now() - request.received;
+  add_beginning(head, age, parent.trace_id());
+  if (why.kind != base::Kind::kInvalidApiKey || parts_.settling.sink == nullptr) return;
+  std::unique_ptr<RequestRecord> record = parts_.settling.records.take();
+  record->request_id = request.request_id;
+  record->client_request_id = request.client_request_id;
+  record->trace_id = parent.trace_id();
+  record->path = request.endpoint->path;
+  record->operation = request.endpoint->operation;
+  record->client = request.client;
+  record->status = why.status;
+  record->outcome = outcome_of(why);
+  record->error_code = why.code;
+  record->message = why.message;
+  record->duration = age;
+  record->received_us = us_since_epoch(parts_.clock.wall_now() - age);
+  hand_on(*record, *parts_.settling.sink);
+  parts_.settling.records.give(std::move(record));
 }
 
 void RequestFlow::begin_stream(Exchange& x, std::string_view content_type) {

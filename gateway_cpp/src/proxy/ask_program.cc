@@ -134,6 +134,7 @@ Awaitable<base::MaybeError> RequestFlow::die_of_leg(Exchange& x) {
   co_await know_fingerprint(x);
   if (x.danger.fingerprint) suspect(x);
   auto error = base::make_error(base::Kind::kEngineDead, death.failure.error.message());
+  error.quotes = death.failure.source == upstream::CallFailure::Source::kReplica;
   error.code = "engine_dead";
   error.retry_after = std::chrono::seconds(1);
   x.attempts.failed(error);

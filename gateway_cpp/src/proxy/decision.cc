@@ -81,11 +81,20 @@ base::Slo RequestRecord::slo() const {
   return stay == nullptr ? base::Slo{} : stay->slo;
 }
 
+// What it was not even asked at gives way first, then a rung: what it asked for is told longest.
+StayRecord& RequestRecord::add_stay() {
+  const auto all = stays.all();
+  auto gives = std::ranges::find(all, true, &StayRecord::passed_over);
+  if (gives == all.end()) gives = std::ranges::find(all, Way::kRung, &StayRecord::way);
+  return stays.add_of(kMostStays,
+                      gives == all.end() ? 1 : static_cast<size_t>(gives - all.begin()));
+}
+
 StayRecord& RequestRecord::stay(Way way, std::string_view at, std::string_view with_adapter,
                                 uint64_t now_us) {
   const bool is_fresh = !stays.empty() && !stays.back().has_turn && !stays.back().passed_over &&
                         stays.back().left_for.empty() && stays.back().deployment == at;
-  StayRecord& stay = is_fresh ? stays.back() : stays.add_of(kMostStays, 1);
+  StayRecord& stay = is_fresh ? stays.back() : add_stay();
   stay.way = way;
   stay.deployment = at;
   stay.adapter = with_adapter;
@@ -101,7 +110,7 @@ void RequestRecord::leave(std::string_view arm, std::string_view why) {
 }
 
 void RequestRecord::pass_over(std::string_view other, std::string_view why, uint64_t now_us) {
-  StayRecord& stay = stays.add_of(kMostStays, 1);
+  StayRecord& stay = add_stay();
   stay.deployment = other;
   stay.left_for = why;
   stay.passed_over = true;
@@ -109,7 +118,7 @@ void RequestRecord::pass_over(std::string_view other, std::string_view why, uint
 }
 
 void RequestRecord::return_to(std::string before, std::string with_adapter, uint64_t now_us) {
-  StayRecord& again = stays.add_of(kMostStays, 1);
+  StayRecord& again = add_stay();
   for (const StayRecord& stay : stays.all()) {
     if (&stay == &again || stay.deployment != before) continue;
     again.slo = stay.slo;

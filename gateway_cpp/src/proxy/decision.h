@@ -114,11 +114,11 @@ struct RequestFacts {
   base::PhaseTimes phases;
   unsigned status = 499;  // what the client saw; 499: it left before
   base::Outcome outcome = base::Outcome::kCancelled;
-  bool of_candidate = false;  // its arm, where it is of a canary
-  bool streamed = false;      // its client asked for events
-  bool suspect = false;       // engines had died with it aboard: it ran apart
-  bool quarantined = false;   // it was refused for that
-  unsigned attempts_made = 0;
+  bool of_candidate = false;      // its arm, where it is of a canary
+  bool streamed = false;          // its client asked for events
+  bool suspect = false;           // engines had died with it aboard: it ran apart
+  bool quarantined = false;       // it was refused for that
+  unsigned attempts_made = 0;     // calls to replicas, those that were called back, too
   uint32_t trimmed_messages = 0;  // left out of the prompt
   uint32_t trimmed_tokens = 0;
   uint32_t prompt_tokens = 0;
@@ -182,6 +182,9 @@ struct RequestRecord : RequestFacts {
   void forget_degraded();  // nobody has seen an answer of another
 
   void clear();
+
+ private:
+  StayRecord& add_stay();
 };
 
 // "next=engine_error, mini:pirate@2=queue_full": who could not answer it, and why.

@@ -127,7 +127,7 @@ struct Exchange {
     opening.bytes = ask.body.size();
   }
   ~Exchange() {
-    record().cost_nanousd = at.account->cost_nanousd();
+    record().cost_nanousd = std::max(record().cost_nanousd, at.account->cost_nanousd());
     if (canary) end_canary();
     if (job) job->leave();
     if (waker) waker->leave();
@@ -268,7 +268,6 @@ struct Exchange {
   base::SteadyTime admitted;            // when admission began
   base::SteadyTime waits_from;          // since when it waits for a place
   base::SteadyTime sent;                // when the request first went to a replica
-  unsigned sends = 0;                   // to replicas, those that were called back, too
   size_t body_bytes = 0;                // of the request
   std::shared_ptr<WakeUp> waker;        // null: it never had to wait
   Opening opening;

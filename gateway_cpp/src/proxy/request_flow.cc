@@ -158,11 +158,11 @@ void RequestFlow::send(Exchange& x) {
   x.record().send(target.id, why_sent(x), x.settlement.age_us(now));
   x.attempts.sent_to(target);
   x.record().replica = target.id;
-  x.record().attempts_made = x.attempts.failover().attempts();
+  const unsigned number = ++x.record().attempts_made;
   auto request = call_request(x);
   std::optional<base::TraceParent> parent;  // of the attempt's own span
   if (parts_.tracer.rule().collects) {
-    parent.emplace(x.trace, x.trace.span_of_attempt(++x.sends));
+    parent.emplace(x.trace, x.trace.span_of_attempt(number));
     request.traceparent = parent->text();
   }
   if (x.program && !rest) request.kv = x.program->take_kv(target.id);

@@ -37,6 +37,16 @@ class ProgramRoute;
 class ShadowCopies;
 struct EngineErrand;
 
+// A request whose head alone was read. A value; views hold as long as the call.
+struct Unread {
+  std::string_view request_id;
+  std::string_view client_request_id;
+  std::string_view traceparent;
+  std::string_view client;  // its address; empty: not to be told
+  const openai::Endpoint* endpoint;
+  base::SteadyTime received;
+};
+
 class RequestFlow {
  public:
   RequestFlow(const ThreadParts& parts, ShadowCopies& shadows) : parts_(parts), shadows_(shadows) {}
@@ -47,8 +57,10 @@ class RequestFlow {
   // caller's, who has room for them anyway: each stream would hold a second one of its own.
   Awaitable<void> run(Ask& ask, Reply& reply);
 
-  // What every answer of an endpoint says, for one that is refused before its request is read.
-  void introduce(AnswerHead& head, std::string_view traceparent, base::SteadyTime received);
+  // What every answer of an endpoint says, for one that is refused before its request is read. Who
+  // has no key that is good finds it explained, in the share of those without a tenant; no line is
+  // logged: strangers may fill no disk.
+  void introduce(AnswerHead& head, const Unread& request, const base::Error& why);
 
   // Requests that wait for a replica's first word are looked at once more when there are new
   // suspects: they may be the same. About once each tick of the timers; of many, some in each.
@@ -69,6 +81,7 @@ class RequestFlow {
   static void note_attempt_over(Exchange& x, const base::Error& why);
   static void close(Exchange& x, base::Error why);
   static void fail_attempt(Exchange& x, base::Error why);
+  static void note_cut_off(Exchange& x);
   static void note_opening(Exchange& x, base::SteadyTime now);
   static void note_waited(Exchange& x, base::SteadyTime now);
   uint32_t adapter_wait_ms(const Exchange& x);

@@ -33,7 +33,7 @@ void RequestFlow::sample(Exchange& x) {
 // What engines die of is not tried on others for our own sake.
 void Exchange::end_sample() noexcept {
   try {
-    if (danger.may_kill()) return shadow->to.drop(*shadow);
+    if (danger.may_kill() || record().quarantined) return shadow->to.drop(*shadow);
     for (const auto& sampled : shadow->rules) record().shadows.push_back(sampled.rule->name);
     fill(*shadow);
     ShadowCopies& to = shadow->to;

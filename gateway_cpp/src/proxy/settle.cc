@@ -13,18 +13,26 @@
 namespace penstock::proxy {
 namespace {
 
-uint64_t us_since_epoch(base::WallTime time) {
-  const auto since = time.time_since_epoch();
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(since).count());
-}
-
 // That its tenant, or an operator, set: it is no failure of the deployment.
 bool is_own_limit(std::string_view drop_reason) {
   using admission::DropReason;
   constexpr std::array kOwn = {DropReason::kRateLimited, DropReason::kQuota, DropReason::kBudget,
                                DropReason::kScaledToZero, DropReason::kTokenBudget};
   return std::ranges::any_of(kOwn, [&](DropReason own) { return name(own) == drop_reason; });
+}
+
+// The one at fault, where it may be the name of one.
+std::string_view field_of(const base::Error& error) {
+  constexpr size_t kLongest = 64;
+  const bool is_name = error.param.size() <= kLongest && base::is_printable_ascii(error.param);
+  return is_name ? std::string_view(error.param) : std::string_view();
+}
+
+// Of what its client is told, what may be kept: nothing that may be of its body.
+std::string kept_message(const base::Error& error) {
+  if (!error.quotes) return error.message;
+  const std::string_view field = field_of(error);
+  return field.empty() ? std::string() : std::string("param: ").append(field);
 }
 
 }  // namespace
@@ -36,11 +44,22 @@ base::Outcome outcome_of(const base::Error& error) {
 }
 
 std::string cause_of(const base::Error& error) {
-  constexpr size_t kLongest = 64;
   std::string cause = error.drop_reason.empty() ? error.code : error.drop_reason;
-  const bool is_short = !error.param.empty() && error.param.size() <= kLongest;
-  return is_short && base::is_printable_ascii(error.param) ? cause + "(" + error.param + ")"
-                                                           : cause;
+  const std::string_view field = field_of(error);
+  return field.empty() ? cause : cause.append("(").append(field).append(")");
+}
+
+uint64_t us_since_epoch(base::WallTime time) {
+  const auto since = time.time_since_epoch();
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+}
+
+void hand_on(const RequestRecord& record, observe::RecordSink& sink) {
+  constexpr size_t kRoom = 4096;                      // of nearly all of them
+  static thread_local std::string room(kRoom, '\0');  // one for all records of a thread
+  const std::string_view bytes = write_record(record, room);
+  sink.take(facts_of(record), bytes);
 }
 
 Settlement::Settlement(const Settling& with, base::SteadyTime received)
@@ -59,16 +78,11 @@ Settlement::~Settlement() {
   count(now);
   enter(base::Phase::kSettle);
   log_record(record, with_.log);
-  if (with_.sink != nullptr) hand_on();
+  if (with_.sink != nullptr) {
+    record.end_attempt(record.error_code, age_us(received_ + record.duration));
+    hand_on(record, *with_.sink);
+  }
   with_.records.give(std::move(kept_));
-}
-
-void Settlement::hand_on() {
-  constexpr size_t kRoom = 4096;  // of nearly all of them
-  record.end_attempt(record.error_code, age_us(received_ + record.duration));
-  static thread_local std::string room(kRoom, '\0');  // one for all records of a thread
-  const std::string_view bytes = write_record(record, room);
-  with_.sink->take(facts_of(record), bytes);
 }
 
 uint64_t Settlement::age_us(base::SteadyTime now) const {
@@ -134,7 +148,7 @@ void Settlement::failed(const base::Error& error) {
   record.error_code = error.code;
   record.drop_reason = error.drop_reason;
   record.quarantined = error.kind == base::Kind::kQuarantined;
-  if (error.kind != base::Kind::kClientGone) record.message = error.message;
+  if (error.kind != base::Kind::kClientGone) record.message = kept_message(error);
 }
 
 std::chrono::nanoseconds Settlement::age() const { return clock().steady_now() - received_; }

@@ -78,7 +78,6 @@ class Settlement {
   void count_answer(base::DeploymentMetrics& numbers);
   void count_attempts(base::DeploymentMetrics& numbers);
   void count_left();
-  void hand_on();
   const base::Clock& clock() const { return with_.clock; }
   const std::shared_ptr<base::DeploymentMetrics>& deployment();
 
@@ -99,6 +98,11 @@ class Settlement {
 
 // How a request that ended with `error` is counted.
 base::Outcome outcome_of(const base::Error& error);
+
+uint64_t us_since_epoch(base::WallTime time);
+
+// Who reads records is told of one that is complete.
+void hand_on(const RequestRecord& record, observe::RecordSink& sink);
 
 // In a word, with the field at fault: "queue_full", "unsupported_parameter(guided_json)".
 std::string cause_of(const base::Error& error);

@@ -201,7 +201,6 @@ Awaitable<base::MaybeError> RequestFlow::recall(Exchange& x) {
   if (!x.danger.suspect || attempt.has_news() || board(x, {replica})) co_return std::nullopt;
   x.record().end_attempt(kCalledBack, x.settlement.age_us());
   x.attempts.recall();
-  x.record().attempts_made = x.attempts.failover().attempts();
   parts_.log.info("a request was called back: an engine died of the same one elsewhere",
                   {{"request_id", x.ask.request_id},
                    {"fingerprint", x.danger.fingerprint->hex()},

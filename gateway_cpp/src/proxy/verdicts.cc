@@ -86,6 +86,7 @@ base::Error RequestFlow::failure_error(const Exchange& x) {
   auto error = engine_died_with(failure)
                    ? base::make_error(base::Kind::kEngineDead, failure.error.message())
                    : to_error(failure.error);
+  error.quotes = failure.source == upstream::CallFailure::Source::kReplica;
   if (!engine_died(failure)) return error;
   error.code = "engine_dead";  // clients need not know how
   error.retry_after = back_in(x);

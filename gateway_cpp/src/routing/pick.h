@@ -12,7 +12,7 @@ namespace penstock::routing {
 enum class Verdict : std::uint8_t {
   kTaken,
   kBusier,
-  kFull,           // or kept for the prefill of others
+  kFull,
   kNotReady,       // by the routes, or by its own word
   kDoubted,        // something speaks against it
   kTried,          // the request was sent there before, or may not be
@@ -20,6 +20,7 @@ enum class Verdict : std::uint8_t {
   kOtherRevision,  // than the request is for
   kNoSlot,         // it takes no adapters
   kDraining,
+  kPrefill,  // it has room, which is kept for the prefill of others
 };
 std::string_view name(Verdict verdict);
 

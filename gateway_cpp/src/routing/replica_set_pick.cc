@@ -39,6 +39,7 @@ Verdict ReplicaSet::verdict_on(const Replica& replica, const Traits& traits,
   const bool is_of_another =
       filter.revisions != nullptr && !filter.revisions->allows(filter.wish, replica);
   if (is_of_another) return Verdict::kOtherRevision;
+  if (standing.kept) return Verdict::kPrefill;
   if (!standing.callable) return Verdict::kFull;
   const bool has_no_slot = !traits.adapter.empty() && !replica.takes_adapters();
   return has_no_slot ? Verdict::kNoSlot : Verdict::kBusier;

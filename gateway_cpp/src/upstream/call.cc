@@ -36,6 +36,8 @@ Usage less(const Usage& whole, const Usage& part) {
 
 }  // namespace
 
+Usage Held::unpaid() const { return payer ? less(seen, paid) : Usage(); }
+
 void Held::pay(const Usage& usage) {
   if (const auto told = std::exchange(payer, nullptr)) told->cost(less(usage, paid));
 }

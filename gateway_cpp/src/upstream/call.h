@@ -70,6 +70,8 @@ struct Held {
   // nothing of how long calls take.
   enum class Ended : uint8_t { kWhole, kCutShort };
   void settle(const Usage& usage, Ended ended);
+  // What its payer has not been told of yet.
+  Usage unpaid() const;
   // The same for its payer alone, who hears no more of it.
   void pay(const Usage& usage);
   // The same by the last event of a call that nobody waits for; false: it is not the last.
@@ -146,6 +148,8 @@ class Call {
   void hold(Held held);
   // What it has cost so far, as the replica has said it; once it has ended, all of it.
   const Usage& seen() const { return held_.seen; }
+  // Of this, what its payer is told of later.
+  Usage unpaid() const { return held_.unpaid(); }
   // For what carries on with a call that was cancelled.
   Held take_held() { return std::move(held_); }
 

@@ -181,6 +181,13 @@ INSTANTIATE_TEST_SUITE_P(
              },
              DropReason::kQueueFull, 429, "overloaded", "queue_full", true,
              "100 requests wait, and max_queued is 100"},
+        Case{"OneWaits",
+             [](DeploymentAsk& ask, DeploymentLoad& load) {
+               ask.limits.max_queued = 1;
+               load = busy(1, seconds(9));
+             },
+             DropReason::kQueueFull, 429, "overloaded", "queue_full", true,
+             "1 request waits, and max_queued is 1"},
         Case{"TooLong",
              [](DeploymentAsk& ask, DeploymentLoad& load) {
                ask.limits.wait_budget = milliseconds(2000);

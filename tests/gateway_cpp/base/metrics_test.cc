@@ -63,6 +63,34 @@ TEST(Metrics, TellTenantsBySumsOfTheirOwnUpToABound) {
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_tenant_cost_usd_total{tenant="acme"} 1.5)"));
 }
 
+TEST(Metrics, CountTenantsFromAllThreadsWhileTheirLabelsRunOut) {
+  Metrics metrics;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&shard = metrics.add_shard()] {
+      for (int i = 0; i < 3000; ++i) shard.tenant("t" + std::to_string(i % 300)).settled[0].add();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string page = metrics.render({});
+  const std::string ends = "penstock_gateway_tenant_requests_total{tenant=\"";
+  EXPECT_TRUE(has_line(page, ends + R"(t0",outcome="succeeded"} 40)"));
+  EXPECT_TRUE(has_line(page, ends + R"(_other",outcome="succeeded"} 4000)"));
+}
+
+TEST(Metrics, TellDropsThatAlertsLookAtBeforeTheFirst) {
+  Metrics metrics;
+  MetricsShard& shard = metrics.add_shard();
+  shard.deployment("mini")->dropped("queue_full");
+  shard.deployment(kUnknownDeployment);
+  const std::string page = metrics.render({});
+  const std::string drops = "penstock_gateway_drops_total{deployment=\"";
+  EXPECT_TRUE(has_line(page, drops + R"(mini",reason="queue_full"} 1)"));
+  EXPECT_TRUE(has_line(page, drops + R"(mini",reason="wait_exceeded"} 0)"));
+  EXPECT_TRUE(has_line(page, drops + R"(mini",reason="budget"} 0)"));
+  EXPECT_EQ(page.find(drops + "unknown"), std::string::npos);
+}
+
 TEST(Metrics, CountsRungsByReasonAndName) {
   Metrics metrics;
   for (MetricsShard* shard : {&metrics.add_shard(), &metrics.add_shard()}) {

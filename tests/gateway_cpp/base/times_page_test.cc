@@ -85,6 +85,15 @@ TEST_F(TimesPage, LeadsFromABucketToTheLastRequestInItInOpenMetricsAlone) {
   EXPECT_TRUE(has_line(page(), bucket + R"(0.04"} 3)"));
 }
 
+TEST_F(TimesPage, GoesOnToLeadToLateRequestsWhenTheClockWasSetBack) {
+  for (const auto& [trace, at] :
+       {std::pair{kOther, 1'700'000'000'000}, {kTrace, 1'600'000'000'000}})
+    end({.outcome = Outcome::kSucceeded, .trace_id = trace, .at = from_unix_ms(at)});
+  const std::string open = page(TextFormat::kOpenMetrics);
+  EXPECT_NE(open.find(kTrace), std::string::npos);
+  EXPECT_EQ(open.find(kOther), std::string::npos);
+}
+
 TEST_F(TimesPage, CallsCountersWithoutTheirEndInOpenMetricsAndSaysWhereThatEnds) {
   const std::string open = page(TextFormat::kOpenMetrics);
   EXPECT_NE(open.find("# TYPE penstock_gateway_requests counter\n"), std::string::npos);

@@ -81,6 +81,8 @@ async def test_one_that_left_the_queue_has_its_reason_though_nobody_heard_it(sta
         )
         record = await record_by(system, line["request_id"])
     assert (record.status, record.error_code, record.message) == (499, "client_gone", "")
+    assert record.drop_reason == "client_gone"  # as it is counted
+    assert await system.drops("client_gone") == 1
     assert record.stays[-1].turn.waited_us > 0
 
 

@@ -68,6 +68,11 @@ TEST(Request, NullIsAsGoodAsAbsent) {
   EXPECT_EQ(request->form, AnswerForm::kUnary);
 }
 
+TEST(Request, SaysWhichErrorsQuoteTheBody) {
+  EXPECT_TRUE(parse(chat(R"("max_tokens":"secret")")).error().quotes);
+  EXPECT_FALSE(parse(chat(R"("stream":"secret")")).error().quotes);
+}
+
 TEST(Request, MaxCompletionTokensGoesBeforeMaxTokensInEitherOrder) {
   EXPECT_EQ(parse(chat(R"("max_tokens":1,"max_completion_tokens":2)"))->max_tokens, 2U);
   EXPECT_EQ(parse(chat(R"("max_completion_tokens":2,"max_tokens":1)"))->max_tokens, 2U);

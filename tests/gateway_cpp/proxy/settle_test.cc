@@ -109,6 +109,19 @@ TEST_F(SettleTest, SaysWhoseRequestItWasAndWhyItWasRefused) {
   EXPECT_EQ(shard_.tenant("acme").settled[rejected].value(), 1U);
 }
 
+TEST_F(SettleTest, KeepsNoMessageThatMayQuoteABodyButTheFieldThatWasWrong) {
+  const auto kept = [this](const std::string& param, bool quotes) {
+    auto error = base::make_error(base::Kind::kInvalidValue, "it says: secret", param);
+    error.quotes = quotes;
+    Settlement(with_, clock_.steady_now()).failed(error);
+    return records_.last().message();
+  };
+  EXPECT_EQ(kept("top_k", false), "it says: secret");
+  EXPECT_EQ(kept("top_k", true), "param: top_k");
+  EXPECT_EQ(kept("", true), "");
+  EXPECT_EQ(kept(std::string(65, 'x'), true), "") << "no name is so long";
+}
+
 TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
   {
     Settlement settlement(with_, clock_.steady_now());

@@ -32,6 +32,10 @@ TEST_F(SuspectsUnderWayTest, CallsBackTheSameRequestFromOtherReplicasWhenAnEngin
   call(3).chunk("{}");
   call(3).finish();
   EXPECT_EQ(second.status, 200U);
+  const v1::RequestRecord& record = records_.last();
+  EXPECT_EQ(record.attempts_made(), 2U) << "as many as are told";
+  ASSERT_EQ(record.attempts_size(), 2);
+  EXPECT_EQ(record.attempts(0).error(), "called_back");
   third.leave();
 }
 

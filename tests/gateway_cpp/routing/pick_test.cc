@@ -72,6 +72,14 @@ TEST_F(PickTest, SaysWhoIsFull) {
   EXPECT_EQ(looks.at(first), "full");
 }
 
+TEST_F(PickTest, SaysWhoseRoomIsKeptForPrefill) {
+  follow(2);
+  replicas_[0].role = Role::kPrefill;
+  replicas_[1].role = Role::kDecode;
+  follow();
+  EXPECT_EQ(picked(), (Looks{{"r0", "prefill"}, {"r1", "taken"}}));
+}
+
 TEST_F(PickTest, SaysWhoCannotGoOnWithAnAnswer) {
   follow(2);
   report("r0", {.config_hash = "a", .resumes = true});

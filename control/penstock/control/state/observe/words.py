@@ -33,6 +33,7 @@ VERDICTS: Final[Mapping[str, str]] = {
     "other_revision": "of another revision than the session or the arm",
     "no_slot": "without a slot for the adapter",
     "draining": "draining",
+    "prefill": "kept for the prefill of others",
 }
 CALLS: Final[Mapping[str, str]] = {
     "first": "the first call",
