@@ -67,7 +67,7 @@ Gateway::Gateway(const base::GatewayConfig& config, const base::Address& address
           control_plane::connect_to_head(config_.control, config_.cluster_token, config_.head_ca)),
       deep_health_(clock_, config_.cluster_token, callers_token),
       shadows_(config_, instance_),
-      explain_(config_, instance_, head_),
+      explain_(config_, clock_.wall_now(), instance_, head_),
       tracer_({.sample = config_.trace_sample, .slow = config_.trace_slow},
               observe::make_sender([](const char* name) { return std::getenv(name); }, config_.id,
                                    config_.node, log_)),

@@ -23,11 +23,12 @@ constexpr milliseconds kGather{100};  // between messages of tails: what ends me
 }  // namespace
 
 ExplainClient::ExplainClient(std::string gateway_id, std::string instance, HeadChannel head,
-                             observe::RecordStore& records)
+                             observe::RecordStore& records, milliseconds patience)
     : gateway_id_(std::move(gateway_id)),
       instance_(std::move(instance)),
       head_(std::move(head)),
-      records_(records) {}
+      records_(records),
+      patience_(patience) {}
 
 ExplainClient::~ExplainClient() { stop(); }
 
@@ -70,7 +71,7 @@ milliseconds ExplainClient::explain_until_broken() {
   const bool goes_on = stream->Write(hello);
   std::thread reader([this, &stream] { hear_all(*stream); });
   if (goes_on) answer_all(*stream);
-  context.TryCancel();
+  give_up(context);
   reader.join();
   const grpc::Status status = stream->Finish();
   const std::lock_guard lock(mutex_);
@@ -78,13 +79,26 @@ milliseconds ExplainClient::explain_until_broken() {
   return status.error_code() == grpc::StatusCode::UNIMPLEMENTED ? kSeldom : kSoon;
 }
 
+// Whoever reads waits for room no longer: nobody makes any.
+void ExplainClient::give_up(grpc::ClientContext& context) {
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = true;
+  }
+  changed_.notify_all();
+  context.TryCancel();
+}
+
 // Until the stream ends.
 void ExplainClient::hear_all(Stream& stream) {
   v1::ExplainQuestion question;
   while (stream.Read(&question)) {
+    const auto now = steady_clock::now();
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return stopping_ || questions_.size() < kMostQuestions; });
-    questions_.push_back(std::move(question));
+    changed_.wait(lock,
+                  [this] { return stopping_ || broken_ || questions_.size() < kMostQuestions; });
+    if (stopping_ || broken_) continue;
+    questions_.push_back({std::move(question), now});
     changed_.notify_all();
   }
   const std::lock_guard lock(mutex_);
@@ -97,7 +111,7 @@ void ExplainClient::answer_all(Stream& stream) {
   Tails tails;
   auto due = steady_clock::now();
   while (const auto work = next_work(due)) {
-    if (work->question && !answer(stream, *work->question, tails)) return;
+    if (work->asked && !answer(stream, *work->asked, tails)) return;
     if (!work->tails) continue;
     for (const auto& [number, tail] : tails) {
       if (!tell_tail(stream, number, *tail)) return;
@@ -115,7 +129,7 @@ std::optional<ExplainClient::Work> ExplainClient::next_work(steady_clock::time_p
   if (stopping_ || broken_) return std::nullopt;
   Work work;
   if (!questions_.empty()) {
-    work.question = std::move(questions_.front());
+    work.asked = std::move(questions_.front());
     questions_.pop_front();
     changed_.notify_all();
   }
@@ -124,13 +138,18 @@ std::optional<ExplainClient::Work> ExplainClient::next_work(steady_clock::time_p
   return work;
 }
 
-bool ExplainClient::answer(Stream& stream, const v1::ExplainQuestion& question, Tails& tails) {
+bool ExplainClient::answer(Stream& stream, const Asked& asked, Tails& tails) {
+  const v1::ExplainQuestion& question = asked.question;
+  const bool is_late = steady_clock::now() - asked.at >= patience_;
   switch (question.ask_case()) {
     case v1::ExplainQuestion::kList:
+      if (is_late) break;
       return tell(stream, question.number(), records_.list(question.list()));
     case v1::ExplainQuestion::kId:
+      if (is_late) break;
       return tell(stream, question.number(), records_.find(question.id()));
     case v1::ExplainQuestion::kTail:
+      if (!records_.keeps()) break;  // it is told of no request, either
       tails[question.number()] = records_.tail(question.tail(), [this] { wake(); });
       return true;
     case v1::ExplainQuestion::kForget:

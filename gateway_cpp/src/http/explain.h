@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/config.h"
 #include "control_plane/explain_client.h"
 #include "control_plane/head_channel.h"
@@ -11,9 +12,10 @@
 namespace penstock::http {
 
 struct Explain {
-  Explain(const base::GatewayConfig& config, const std::string& instance,
+  // `began`: requests come from then on.
+  Explain(const base::GatewayConfig& config, base::WallTime began, const std::string& instance,
           const control_plane::HeadChannel& head)
-      : store(config.explain_budget_bytes), client(config.id, instance, head, store) {}
+      : store(config.explain_budget_bytes, began), client(config.id, instance, head, store) {}
 
   observe::RecordStore store;
   control_plane::ExplainClient client;

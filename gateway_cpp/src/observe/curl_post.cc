@@ -42,6 +42,7 @@ void CurlPost::set_up(const Collector& collector) {
   curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers_.get());
   curl_easy_setopt(handle, CURLOPT_POST, 1L);
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);  // no end waits for a name server
   curl_easy_setopt(handle, CURLOPT_USERAGENT, "penstock-gateway");
   set_text(handle, CURLOPT_CAINFO, collector.certificates);
   set_text(handle, CURLOPT_SSLCERT, collector.client_certificate);

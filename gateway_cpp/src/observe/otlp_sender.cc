@@ -78,7 +78,7 @@ OtlpSender::Batch OtlpSender::next_batch() {
   return batch;
 }
 
-std::string OtlpSender::body_of(const Batch& batch) const {
+OtlpSender::Body OtlpSender::body_of(const Batch& batch) const {
   otlp::ExportTraceServiceRequest request;
   otlp::ResourceSpans& all = *request.add_resource_spans();
   Attributes resource(all.mutable_resource()->mutable_attributes());
@@ -90,18 +90,19 @@ std::string OtlpSender::body_of(const Batch& batch) const {
   for (const Offered& one : batch) {
     if (record.ParseFromString(one.bytes)) add_spans(record, one.facts, spans);
   }
-  return request.SerializeAsString();
+  return {.bytes = request.SerializeAsString(),
+          .spans = static_cast<std::uint64_t>(spans.spans_size())};
 }
 
 void OtlpSender::send(const Batch& batch) {
-  const std::string body = body_of(batch);
+  const Body body = body_of(batch);
   PostAnswer answer{.error = "its time was over"};
   for (unsigned tries = 1; tries <= limits_.tries; ++tries) {
     const milliseconds within = time_for_send();
     if (within.count() <= 0) break;
-    answer = post_->send(body, within);
+    answer = post_->send(body.bytes, within);
     const PostVerdict verdict = verdict_of(answer);
-    if (verdict == PostVerdict::kTaken) return note_taken(batch.size(), answer);
+    if (verdict == PostVerdict::kTaken) return note_taken(batch.size(), body.spans, answer);
     if (verdict == PostVerdict::kRefused || tries == limits_.tries) break;
     const auto random = static_cast<std::uint32_t>(random_());
     if (!pause(wait_after(tries, answer, {limits_.first_wait, random}))) break;
@@ -109,9 +110,13 @@ void OtlpSender::send(const Batch& batch) {
   note_lost(batch.size(), answer);
 }
 
-void OtlpSender::note_taken(std::size_t requests, const PostAnswer& answer) {
+// Which spans were thrown away is not told: they count as their share of the requests, one at
+// least.
+void OtlpSender::note_taken(std::uint64_t requests, std::uint64_t spans, const PostAnswer& answer) {
   const std::uint64_t rejected = rejected_spans(answer);
-  const std::uint64_t lost = std::min<std::uint64_t>(rejected, requests);
+  const std::uint64_t share =
+      requests * std::min(rejected, spans) / std::max(spans, std::uint64_t{1});
+  const std::uint64_t lost = rejected == 0 ? 0 : std::max(share, std::uint64_t{1});
   sent_.fetch_add(requests - lost, std::memory_order_relaxed);
   lost_.fetch_add(lost, std::memory_order_relaxed);
   if (rejected > 0) {

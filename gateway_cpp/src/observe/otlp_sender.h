@@ -64,12 +64,16 @@ class OtlpSender {
     std::string bytes;
   };
   using Batch = std::vector<Offered>;
+  struct Body {
+    std::string bytes;
+    std::uint64_t spans = 0;
+  };
 
   void run();
   Batch next_batch();  // empty: all is sent, and no more comes
-  std::string body_of(const Batch& batch) const;
+  Body body_of(const Batch& batch) const;
   void send(const Batch& batch);
-  void note_taken(std::size_t requests, const PostAnswer& answer);
+  void note_taken(std::uint64_t requests, std::uint64_t spans, const PostAnswer& answer);
   void note_lost(std::size_t requests, const PostAnswer& answer);
   bool pause(std::chrono::milliseconds duration);  // false if stopping
   std::chrono::milliseconds time_for_send();

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "observe/record_sink.h"
@@ -20,7 +22,22 @@ bool may_match(const v1::RequestFilter& filter, const RecordFacts& facts);
 // Whether one that can be is one.
 bool matches(const v1::RequestFilter& filter, const v1::RequestRecord& record);
 
-// Whether it is what the request of those bytes is called, by us or by its client.
-bool is_called(std::string_view record, std::string_view id);
+// Who calls a request so. Its client says the id of its trace, too.
+enum class NamedBy : std::uint8_t { kNobody, kClient, kUs };
+
+// What somebody calls requests: our id, their clients', or that of a trace in 32 hex digits.
+class RecordName {
+ public:
+  // The id outlives it.
+  explicit RecordName(std::string_view id);
+
+  // `record`: its bytes.
+  NamedBy named_by(std::string_view record) const;
+
+ private:
+  const std::string_view id_;
+  const std::string_view clients_;  // as records have one of clients
+  const std::string trace_;         // 16 bytes; empty: it is none
+};
 
 }  // namespace penstock::observe

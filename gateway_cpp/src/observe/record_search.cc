@@ -1,5 +1,6 @@
 // What is looked for among the records that are kept, and who follows those that come.
 #include <algorithm>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +14,9 @@ namespace {
 
 constexpr std::size_t kLookedAtOnce = 128;
 constexpr std::size_t kMostFound = 100;
+constexpr unsigned kMostYields = 1000;  // those that settle do so for ever
+// They lie as they ended, but for those of threads that settled at the same time.
+constexpr std::uint64_t kOutOfOrderUs = 1'000'000;
 
 struct Found {
   std::uint64_t received_us = 0;
@@ -31,6 +35,11 @@ class Newest {
   bool may_have(const RecordFacts& facts) const {
     return may_match(filter_, facts) &&
            (heap_.size() < most_ || facts.received_us >= heap_.front().received_us);
+  }
+  // Whether neither one that ended then can be one of them, nor any that ended before.
+  bool has_all_since(std::uint64_t ended_us) const {
+    const std::uint64_t oldest = heap_.size() < most_ ? 0 : heap_.front().received_us;
+    return ended_us + kOutOfOrderUs < std::max(oldest, filter_.since_us());
   }
   void add(Found found) {
     if (!record_.ParseFromString(found.bytes) || !matches(filter_, record_)) return;
@@ -64,9 +73,11 @@ std::vector<std::string> RecordStore::list(const v1::RequestFilter& filter) cons
   std::vector<Found> looked_at;
   look_through(
       [&](const Kept& kept) {
-        if (!newest.may_have(kept.facts())) return true;
-        looked_at.push_back({.received_us = kept.received_us, .bytes = std::string(kept.bytes())});
-        return true;
+        if (newest.may_have(kept.facts())) {
+          looked_at.push_back(
+              {.received_us = kept.received_us, .bytes = std::string(kept.bytes())});
+        }
+        return !newest.has_all_since(kept.ended_us());
       },
       [&] {
         for (Found& found : looked_at) newest.add(std::move(found));
@@ -75,12 +86,19 @@ std::vector<std::string> RecordStore::list(const v1::RequestFilter& filter) cons
   return newest.take();
 }
 
+// Clients may call theirs as we call another's: that one is told, however many they are.
 std::vector<std::string> RecordStore::find(std::string_view id) const {
+  const RecordName name(id);
   std::vector<std::string> found;
   look_through(
       [&](const Kept& kept) {
-        if (is_called(kept.bytes(), id)) found.emplace_back(kept.bytes());
-        return found.size() < kMostFound;
+        const NamedBy by = name.named_by(kept.bytes());
+        if (by == NamedBy::kUs) {
+          found.emplace(found.begin(), kept.bytes());
+        } else if (by == NamedBy::kClient && found.size() < kMostFound) {
+          found.emplace_back(kept.bytes());
+        }
+        return true;
       },
       [] {});
   return found;
@@ -93,6 +111,7 @@ const RecordStore::Kept* RecordStore::older(const Kept& kept) const {
 
 void RecordStore::look_through(const Look& look, const std::function<void()>& looked) const {
   Cursor cursor;
+  let_takers_in();
   {
     const std::lock_guard lock(mutex_);
     if (all_.empty()) return;
@@ -102,9 +121,16 @@ void RecordStore::look_through(const Look& look, const std::function<void()>& lo
   for (bool more = true; more;) {
     more = look_at_some(cursor, look);
     looked();
+    let_takers_in();
   }
   const std::lock_guard lock(mutex_);
   std::erase(cursors_, &cursor);
+}
+
+void RecordStore::let_takers_in() const {
+  for (unsigned i = 0; i < kMostYields && takers_.load(std::memory_order_relaxed) > 0; ++i) {
+    std::this_thread::yield();
+  }
 }
 
 bool RecordStore::look_at_some(Cursor& cursor, const Look& look) const {
@@ -126,10 +152,10 @@ std::shared_ptr<RecordTail> RecordStore::tail(v1::RequestFilter filter,
 }
 
 // Those that nobody holds any more are forgotten.
-void RecordStore::offer(const Kept& kept) {
-  std::erase_if(tails_, [&kept](const std::weak_ptr<RecordTail>& one) {
+void RecordStore::offer(const RecordFacts& facts, std::string_view bytes) {
+  std::erase_if(tails_, [&](const std::weak_ptr<RecordTail>& one) {
     const auto tail = one.lock();
-    if (tail) tail->offer(kept.facts(), kept.bytes());
+    if (tail) tail->offer(facts, bytes);
     return !tail;
   });
 }

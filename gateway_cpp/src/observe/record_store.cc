@@ -1,7 +1,7 @@
 #include "observe/record_store.h"
 
 #include <algorithm>
-#include <limits>
+#include <chrono>
 #include <new>
 
 #include "observe/record_tail.h"
@@ -27,6 +27,13 @@ RecordFacts RecordStore::Kept::facts() const {
           .received_us = received_us,
           .duration_us = duration_us};
 }
+
+RecordStore::RecordStore(std::size_t budget, base::WallTime began, std::chrono::microseconds slow)
+    : budget_(budget),
+      slow_us_(static_cast<std::uint64_t>(slow.count())),
+      kept_since_us_(static_cast<std::uint64_t>(
+          std::chrono::duration_cast<std::chrono::microseconds>(began.time_since_epoch())
+              .count())) {}
 
 RecordKind RecordStore::Tenant::first_to_go() const {
   const Shelf& ordinary = shelves[static_cast<std::size_t>(RecordKind::kOrdinary)];
@@ -74,22 +81,38 @@ RecordKind RecordStore::kind_of(const RecordFacts& facts) const {
 
 // Memory is asked for and given back without the lock.
 void RecordStore::take(const RecordFacts& facts, std::string_view bytes) {
-  if (sizeof(Kept) + bytes.size() > budget_ / kShares) return;
+  if (sizeof(Kept) + bytes.size() > budget_ / kShares) return pass_by(facts, bytes);
   Kept* const kept = make(facts, bytes);
   kept->kind = kind_of(facts);
   const std::uint64_t now_us = kept->ended_us();
   All gone;
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = lock_to_take();
     Tenant& tenant = tenant_of(facts.tenant);
     add(*kept, tenant);
-    if (!tails_.empty()) offer(*kept);
+    if (!tails_.empty()) offer(facts, bytes);
     while (tenant.bytes > budget_ / kShares) drop(tenant, RecordDrop::kTenantShare, now_us, gone);
     while (totals_.bytes > budget_) {
       drop(*by_bytes_.rbegin(), RecordDrop::kBudget, now_us, gone);
     }
   }
   gone.clear_and_dispose(free);
+}
+
+// It is larger than all that its tenant may have: who follows is told of it, nobody else.
+void RecordStore::pass_by(const RecordFacts& facts, std::string_view bytes) {
+  const auto lock = lock_to_take();
+  offer(facts, bytes);
+  ++totals_.dropped[static_cast<std::size_t>(RecordDrop::kTenantShare)];
+  kept_since_us_ = std::max(kept_since_us_, facts.received_us + 1);
+}
+
+// Whoever searches takes the lock again and again: it stands back as long as it is told of others.
+std::unique_lock<std::mutex> RecordStore::lock_to_take() {
+  takers_.fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock lock(mutex_);
+  takers_.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
 }
 
 RecordStore::Tenant& RecordStore::tenant_of(std::string_view id) {
@@ -135,6 +158,7 @@ void RecordStore::drop(Tenant& tenant, RecordDrop why, std::uint64_t now_us, All
     if (cursor->next == &kept) cursor->next = older(kept);
   }
   if (now_us < kept.ended_us() + kHourUs) ++totals_.dropped[static_cast<std::size_t>(why)];
+  kept_since_us_ = std::max(kept_since_us_, kept.received_us + 1);
   --totals_.records[static_cast<std::size_t>(kind)];
   shelf.bytes -= kept.takes();
   shelf.records.pop_front();
@@ -147,14 +171,8 @@ void RecordStore::drop(Tenant& tenant, RecordDrop why, std::uint64_t now_us, All
 }
 
 std::uint64_t RecordStore::kept_since_us() const {
-  std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
-  look_through(
-      [&oldest](const Kept& kept) {
-        oldest = std::min(oldest, kept.received_us);
-        return true;
-      },
-      [] {});
-  return oldest == std::numeric_limits<std::uint64_t>::max() ? 0 : oldest;
+  const std::lock_guard lock(mutex_);
+  return keeps() ? kept_since_us_ : 0;
 }
 
 RecordTotals RecordStore::totals() const {

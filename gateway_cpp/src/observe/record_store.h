@@ -4,10 +4,11 @@
 // as they are a quarter of them, then those of which there are most.
 //
 // Any thread. The lock is held for a record, or for a few that are looked at: whoever searches lets
-// requests settle in between.
+// requests that settle go first.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 #include <chrono>
@@ -21,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "observe/record_sink.h"
 #include "penstock/v1/explain.pb.h"
 
@@ -53,22 +55,26 @@ class RecordStore final : public RecordSink {
  public:
   static constexpr std::chrono::microseconds kSlow = std::chrono::seconds(10);
 
-  // `budget`: of all that is kept, in bytes; 0: nothing is. `slow`: a request that lasts longer.
-  explicit RecordStore(std::size_t budget, std::chrono::microseconds slow = kSlow)
-      : budget_(budget), slow_us_(static_cast<std::uint64_t>(slow.count())) {}
+  // `budget`: of all that is kept, in bytes; 0: nothing is. `began`: requests came from then on.
+  // `slow`: a request that lasts longer.
+  explicit RecordStore(std::size_t budget, base::WallTime began = {},
+                       std::chrono::microseconds slow = kSlow);
   ~RecordStore() override;
 
   void take(const RecordFacts& facts, std::string_view bytes) override;
 
   // As bytes, the newest that came first; of one microsecond those with the higher request_id.
   std::vector<std::string> list(const v1::RequestFilter& filter) const;
-  // Those of that name, ours or its client's, the last that ended first; a hundred at most.
+  // Those that are called so: the one that we called so, then a hundred at most of those that their
+  // clients did, the last that ended first.
   std::vector<std::string> find(std::string_view id) const;
   // Those that end from now on, as long as the tail is held. `wake` is called when some are there,
   // under the store's lock: it may only wake.
   std::shared_ptr<RecordTail> tail(v1::RequestFilter filter, std::function<void()> wake);
-  // When the oldest came that is kept, in microseconds since 1970; 0: there is none.
+  // All that came from then on and have ended are kept, in microseconds since 1970; of those
+  // before, some may be. 0: none is.
   std::uint64_t kept_since_us() const;
+  bool keeps() const { return budget_ > 0; }
   RecordTotals totals() const;
 
  private:
@@ -124,23 +130,28 @@ class RecordStore final : public RecordSink {
   RecordKind kind_of(const RecordFacts& facts) const;
   static Kept* make(const RecordFacts& facts, std::string_view bytes);
   static void free(Kept* kept);
+  std::unique_lock<std::mutex> lock_to_take();
+  void let_takers_in() const;
   Tenant& tenant_of(std::string_view id);
   void weigh(Tenant& tenant, std::size_t more, std::size_t less);
   void add(Kept& kept, Tenant& tenant);
   void drop(Tenant& tenant, RecordDrop why, std::uint64_t now_us, All& gone);
+  void pass_by(const RecordFacts& facts, std::string_view bytes);
   const Kept* older(const Kept& kept) const;
   // `looked` is called between the looks, without the lock.
   void look_through(const Look& look, const std::function<void()>& looked) const;
   bool look_at_some(Cursor& cursor, const Look& look) const;
-  void offer(const Kept& kept);
+  void offer(const RecordFacts& facts, std::string_view bytes);
 
   const std::size_t budget_;
   const std::uint64_t slow_us_;
-  mutable std::mutex mutex_;  // guards all below
+  std::atomic<unsigned> takers_{0};  // who wait for the lock, to have a record kept
+  mutable std::mutex mutex_;         // guards all below
   std::map<std::string, Tenant, std::less<>> tenants_;
   ByBytes by_bytes_;
   All all_;
   RecordTotals totals_;
+  std::uint64_t kept_since_us_;
   mutable std::vector<Cursor*> cursors_;
   std::vector<std::weak_ptr<RecordTail>> tails_;
 };

@@ -20,7 +20,8 @@ class RecordTail {
   RecordTail(v1::RequestFilter filter, std::function<void()> wake)
       : filter_(std::move(filter)), wake_(std::move(wake)) {}
 
-  // The store's: one has ended.
+  // The store's: one has ended. Where there is no room for it, it is not looked into either, and
+  // counted as if it were of that deployment and that reason.
   void offer(const RecordFacts& facts, std::string_view bytes) {
     if (!may_match(filter_, facts)) return;
     {
@@ -37,7 +38,7 @@ class RecordTail {
 
   struct News {
     std::deque<std::string> records;  // the oldest first
-    std::uint64_t left_out = 0;       // besides, since the last
+    std::uint64_t left_out = 0;       // besides, since the last: at most, see offer
   };
   News take() {
     const std::lock_guard lock(mutex_);

@@ -162,13 +162,16 @@ std::vector<std::string> looks_of(const v1::Pick& pick) {
   return looks;
 }
 
-// What the engine did lies before its first event by what it took until then.
-void add_engine(const v1::Attempt& attempt, std::uint64_t number, Tree& tree) {
+// What the engine did lies before its first event by what it took until then; of an answer that is
+// no stream, that event is its end.
+void add_engine(const v1::Attempt& attempt, std::uint64_t number, bool streamed, Tree& tree) {
   const std::uint64_t before = std::uint64_t{attempt.queued_us()} + attempt.prefill_us();
   if (before + attempt.decode_us() == 0) return;
   const std::uint64_t first = std::max(attempt.first_us(), attempt.sent_us());
-  const std::uint64_t from = std::max(first - std::min(first, before), attempt.sent_us());
-  const std::uint64_t to = std::min(first + attempt.decode_us(), attempt.ended_us());
+  const std::uint64_t behind = streamed ? attempt.decode_us() : 0;
+  const std::uint64_t ahead = before + attempt.decode_us() - behind;
+  const std::uint64_t from = std::max(first - std::min(first, ahead), attempt.sent_us());
+  const std::uint64_t to = std::min(first + behind, attempt.ended_us());
   Span& span = tree.add("engine", tree.trace().span_of_engine(number),
                         tree.trace().span_of_attempt(number), from, to);
   span.set_kind(Span::SPAN_KIND_INTERNAL);
@@ -179,7 +182,7 @@ void add_engine(const v1::Attempt& attempt, std::uint64_t number, Tree& tree) {
   attributes.seconds("gen_ai.latency.time_in_model_decode", attempt.decode_us());
 }
 
-void add_attempt(const v1::Attempt& attempt, std::uint64_t number, Tree& tree) {
+void add_attempt(const v1::Attempt& attempt, std::uint64_t number, bool streamed, Tree& tree) {
   Span& span = tree.add("attempt", tree.trace().span_of_attempt(number), tree.trace().span,
                         attempt.sent_us(), attempt.ended_us());
   span.set_kind(Span::SPAN_KIND_CLIENT);
@@ -194,7 +197,7 @@ void add_attempt(const v1::Attempt& attempt, std::uint64_t number, Tree& tree) {
   attributes.text("error.type", attempt.error());
   if (attempt.first_us() > 0) add_event("first_event", tree.times().at(attempt.first_us()), span);
   if (!attempt.error().empty()) set_failed(span, attempt.error());
-  add_engine(attempt, number, tree);
+  add_engine(attempt, number, streamed, tree);
 }
 
 }  // namespace
@@ -204,7 +207,9 @@ void add_spans(const v1::RequestRecord& record, const SpanFacts& facts, otlp::Sc
   add_request(record, facts.operation, tree);
   const auto kept = static_cast<std::uint64_t>(record.attempts_size());
   std::uint64_t number = std::max<std::uint64_t>(record.attempts_made(), kept) - kept;
-  for (const v1::Attempt& attempt : record.attempts()) add_attempt(attempt, ++number, tree);
+  for (const v1::Attempt& attempt : record.attempts()) {
+    add_attempt(attempt, ++number, record.streamed(), tree);
+  }
 }
 
 }  // namespace penstock::observe

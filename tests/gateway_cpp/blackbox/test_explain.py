@@ -53,8 +53,24 @@ async def test_an_ordinary_request_has_all_that_was_decided_in_few_bytes(start: 
     taken, other = attempt.pick.looks
     assert (taken.replica, taken.verdict, other.verdict) == (attempt.replica, "taken", "busier")
     assert attempt.pick.more == 1
-    (found,) = await system.control.explaining.ask(v1.ExplainQuestion(id="theirs"))
-    assert found == record
+    for name in ("theirs", TRACE):
+        (found,) = await system.control.explaining.ask(v1.ExplainQuestion(id=name))
+        assert found == record
+
+
+async def test_one_is_found_by_our_id_before_those_whose_clients_call_theirs_so(
+    system: System,
+) -> None:
+    ours = (await system.ask(chat())).headers["x-request-id"]
+    long = "x" * 500  # of which a record has a part
+    for theirs in (ours, long):
+        assert (await system.ask(chat(f"x-client-request-id: {theirs}\r\n"))).status == 200
+    await record_by(system, ours)
+    asked = system.control.explaining.ask
+    first, other = await asked(v1.ExplainQuestion(id=ours))
+    assert (first.request_id, other.client_request_id) == (ours, ours)
+    (found,) = await asked(v1.ExplainQuestion(id=long))
+    assert found.client_request_id == long[:128]
 
 
 async def test_one_that_was_refused_says_the_reason_that_its_client_was_told(start: Start) -> None:

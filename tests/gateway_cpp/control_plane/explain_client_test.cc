@@ -55,7 +55,7 @@ class ExplainClientTest : public testing::Test {
   }
 
   FakeHead head_;
-  observe::RecordStore records_{1UL << 20U};
+  observe::RecordStore records_{1UL << 20U, base::WallTime(std::chrono::microseconds(5))};
   ExplainClient client_{"gw-1", "instance", connect_to_head(head_.address()), records_};
 };
 
@@ -144,6 +144,47 @@ TEST_F(ExplainClientTest, ComesBackToAHeadThatWasAway) {
   ask(1, [](auto& question) { question.set_id("req_2"); });
   EXPECT_EQ(answered(1).back().records(0).request_id(), "req_2")
       << "the tail has ended with its stream";
+}
+
+// One that takes no answers and dies, while more questions wait than are kept.
+TEST_F(ExplainClientTest, ComesBackToAHeadThatDiedAndHadAskedMoreThanItIsAnswered) {
+  const std::string large(4096, 'x');
+  for (std::uint64_t i = 1; i <= 50; ++i) end("req_" + std::to_string(i), i, large);
+  head_.hears = false;
+  for (std::uint64_t i = 1; i <= 4 * ExplainClient::kMostQuestions; ++i) {
+    ask(i, [](auto& question) { question.mutable_list(); });
+  }
+  client_.start();
+  ASSERT_TRUE(said_hello());
+  head_.kill();
+  head_.hears = true;
+  head_.start_again();
+  ASSERT_TRUE(said_hello(2));
+  ask(1, [](auto& question) { question.set_id("req_1"); });
+  EXPECT_EQ(answered(1).back().records(0).request_id(), "req_1");
+}
+
+TEST_F(ExplainClientTest, LooksForNothingThatNobodyWaitsForAnyMore) {
+  ExplainClient late("gw-1", "instance", connect_to_head(head_.address()), records_,
+                     std::chrono::milliseconds(0));
+  end("req_1", 5);
+  late.start();
+  ask(1, [](auto& question) { question.mutable_tail(); });
+  ask(2, [](auto& question) { question.mutable_list(); });
+  ask(3, [](auto& question) { question.set_id("req_1"); });
+  EXPECT_EQ(answered(2).at(0).records_size(), 0);
+  EXPECT_EQ(answered(3).at(0).records_size(), 0);
+  end("req_2", 6);
+  EXPECT_TRUE(head_.wait_for([&] { return told(1) == std::vector<std::string>{"req_2"}; }))
+      << "whoever follows is there until he goes";
+}
+
+TEST_F(ExplainClientTest, EndsATailAtOnceWhereNothingIsKept) {
+  observe::RecordStore none(0);
+  ExplainClient client("gw-1", "instance", connect_to_head(head_.address()), none);
+  client.start();
+  ask(1, [](auto& question) { question.mutable_tail(); });
+  EXPECT_EQ(answered(1).at(0).records_size(), 0);
 }
 
 TEST_F(ExplainClientTest, AnswersWhatItDoesNotKnowWithNothing) {

@@ -33,6 +33,7 @@ class FakeHead final : public test::FakeService<penstock::v1::Routes::Service> {
   std::atomic<bool> answers = false;                  // each report; an older head answers none
   std::vector<penstock::v1::ExplainReply> explained;  // of all streams, in their order
   std::atomic<bool> knows_explain = true;
+  std::atomic<bool> hears = true;  // else the first reply of a stream alone
 
   // Asks whoever has the stream open, now or next.
   void ask(const penstock::v1::ExplainQuestion& question) {
@@ -77,12 +78,15 @@ class FakeHead final : public test::FakeService<penstock::v1::Routes::Service> {
                        grpc::ServerReaderWriter<penstock::v1::ExplainQuestion,
                                                 penstock::v1::ExplainReply>* stream) override {
     if (!knows_explain) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "older");
-    std::thread reader([this, stream] {
+    std::thread reader([this, stream, context] {
       penstock::v1::ExplainReply reply;
       while (stream->Read(&reply)) {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
         explained.push_back(reply);
         changed_.notify_all();
+        while (!hears && !context->IsCancelled()) {
+          changed_.wait_for(lock, std::chrono::milliseconds(20));
+        }
       }
     });
     {

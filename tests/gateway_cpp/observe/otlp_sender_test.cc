@@ -83,9 +83,11 @@ class OtlpSenderTest : public testing::Test {
     sender_->start();
     return *sender_;
   }
-  void offer(std::size_t requests) {
+  // Each has a span, and one for each attempt.
+  void offer(std::size_t requests, int attempts = 0) {
     v1::RequestRecord record;
     record.set_path("/v1/completions");
+    for (int i = 0; i < attempts; ++i) record.add_attempts();
     for (std::size_t i = 0; i < requests; ++i) {
       sender_->offer({{.id_high = 1, .id_low = 2, .span = 3}, "text_completion"},
                      record.SerializeAsString());
@@ -175,6 +177,21 @@ TEST_F(OtlpSenderTest, CountsWhatACollectorThrewAwayThoughItSaysThatAllIsWell) {
   sender.stop();
   EXPECT_EQ(sender.counts().sent, 0U);
   EXPECT_EQ(sender.counts().collector, 2U);
+}
+
+TEST_F(OtlpSenderTest, CountsSpansThatWereThrownAwayAsTheirShareOfTheRequests) {
+  const std::vector<std::pair<int, std::uint64_t>> all = {{1, 1}, {4, 1}, {6, 2}, {12, 4}};
+  for (const auto& [rejected, lost] : all) {
+    otlp::ExportTraceServiceResponse told;
+    told.mutable_partial_success()->set_rejected_spans(rejected);
+    OtlpSender& sender = start({{.status = 200, .body = told.SerializeAsString()}},
+                               {.batch = 4, .gather = std::chrono::hours(1)});
+    offer(4, 2);
+    ASSERT_TRUE(played_->gets(1));
+    sender.stop();
+    EXPECT_EQ(sender.counts().collector, lost) << rejected;
+    EXPECT_EQ(sender.counts().sent, 4 - lost) << rejected;
+  }
 }
 
 TEST_F(OtlpSenderTest, SendsAtItsEndWhatWaitsAndTriesNothingTwice) {

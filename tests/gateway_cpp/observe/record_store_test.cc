@@ -16,10 +16,11 @@ constexpr std::uint64_t kSecond = 1'000'000;
 constexpr std::size_t kBudget = 64UL << 10U;
 
 std::string bytes_of(const std::string& id, const std::string& deployment = "mini",
-                     const std::string& client_id = {}) {
+                     const std::string& client_id = {}, const std::string& trace_id = {}) {
   v1::RequestRecord record;
   record.set_request_id(id);
   record.set_client_request_id(client_id);
+  record.set_trace_id(trace_id);
   record.add_stays()->set_deployment(deployment);
   return record.SerializeAsString();
 }
@@ -78,7 +79,40 @@ TEST_F(RecordStoreTest, ListsTheNewestFirstWheneverTheyEnded) {
   EXPECT_EQ(ids_of(store_.list(filter)), (std::vector<std::string>{"late", "middle"}));
   filter.set_before_us(5 * kSecond);
   EXPECT_EQ(ids_of(store_.list(filter)), std::vector<std::string>{"long"});
-  EXPECT_EQ(store_.kept_since_us(), 1 * kSecond);
+}
+
+TEST_F(RecordStoreTest, LooksAsFarBackAsThereMayBeOneThatIsAskedFor) {
+  for (std::uint64_t i = 1; i <= 50; ++i) end("acme", "early-" + std::to_string(i), i * kSecond);
+  end("acme", "long", 2 * kSecond, base::Outcome::kSucceeded, 58 * kSecond);
+  for (std::uint64_t i = 61; i <= 90; ++i) end("acme", "late-" + std::to_string(i), i * kSecond);
+  v1::RequestFilter filter;
+  filter.set_since_us(50 * kSecond);
+  auto ids = ids_of(store_.list(filter));
+  ASSERT_EQ(ids.size(), 31U);
+  EXPECT_EQ(ids.back(), "early-50");
+  filter.set_since_us(2 * kSecond);
+  filter.set_limit(1000);
+  ids = ids_of(store_.list(filter));
+  EXPECT_EQ(ids.size(), 80U);
+  EXPECT_EQ(ids.back(), "early-2");
+}
+
+TEST_F(RecordStoreTest, SaysSinceWhenItHasForgottenNothingWhosever) {
+  using std::chrono::seconds;
+  RecordStore store(kBudget, base::WallTime(seconds(5)));
+  EXPECT_EQ(store.kept_since_us(), 5 * kSecond);
+  store.take({.tenant = "quiet", .received_us = 6 * kSecond}, bytes_of("old"));
+  std::uint64_t at_us = 7 * kSecond;
+  for (int i = 0; i < 500; ++i, at_us += kSecond) {
+    store.take({.tenant = "flood", .received_us = at_us}, bytes_of("req_" + std::to_string(i)));
+  }
+  v1::RequestFilter filter;
+  filter.set_limit(1000);
+  filter.set_since_us(store.kept_since_us());
+  const std::size_t since = store.list(filter).size();
+  EXPECT_EQ(since, (at_us - store.kept_since_us()) / kSecond);
+  EXPECT_EQ(store.totals().records[static_cast<std::size_t>(RecordKind::kOrdinary)], since + 1)
+      << "and what is older";
 }
 
 TEST_F(RecordStoreTest, ListsThoseOfOneMicrosecondByTheirIdsWhicheverItHasToLeaveOut) {
@@ -93,12 +127,28 @@ TEST_F(RecordStoreTest, ListsThoseOfOneMicrosecondByTheirIdsWhicheverItHasToLeav
 TEST_F(RecordStoreTest, FindsByOurIdAndByItsClients) {
   store_.take({.tenant = "acme"}, bytes_of("req_1", "mini", "theirs"));
   store_.take({.tenant = "acme"}, bytes_of("req_2", "mini", "theirs"));
-  store_.take({.tenant = "acme"}, bytes_of("req_3", "mini", std::string(200, 'x')));
+  store_.take({.tenant = "acme"}, bytes_of("req_3", "mini", std::string(128, 'x')));
+  store_.take({.tenant = "acme"}, bytes_of("req_4", "mini", {}, "\x4b\xf9\x2f\x35zzzzzzzzzzzz"));
   EXPECT_EQ(ids_of(store_.find("req_1")), std::vector<std::string>{"req_1"});
   EXPECT_EQ(ids_of(store_.find("theirs")), (std::vector<std::string>{"req_2", "req_1"}));
-  EXPECT_EQ(ids_of(store_.find(std::string(200, 'x'))), std::vector<std::string>{"req_3"});
-  EXPECT_TRUE(store_.find("req_4").empty());
+  EXPECT_EQ(ids_of(store_.find(std::string(200, 'x'))), std::vector<std::string>{"req_3"})
+      << "a record has so much of it";
+  EXPECT_EQ(ids_of(store_.find("4bf92f357a7a7a7a7a7a7a7a7a7a7a7a")),
+            std::vector<std::string>{"req_4"});
+  EXPECT_TRUE(store_.find("4bf92f357a7a7a7a7a7a7a7a7a7a7a7x").empty());
+  EXPECT_TRUE(store_.find("req_5").empty());
   EXPECT_TRUE(store_.find("").empty());
+}
+
+TEST_F(RecordStoreTest, FindsTheOneThatItCalledSoHoweverManyClientsCallTheirsSo) {
+  store_.take({.tenant = "acme"}, bytes_of("req_1"));
+  for (int i = 0; i < 120; ++i) {
+    store_.take({.tenant = "evil"}, bytes_of("evil-" + std::to_string(i), "mini", "req_1"));
+  }
+  const auto ids = ids_of(store_.find("req_1"));
+  EXPECT_EQ(ids.front(), "req_1");
+  EXPECT_EQ(ids.at(1), "evil-119");
+  EXPECT_GE(ids.size(), 100U);
 }
 
 TEST_F(RecordStoreTest, KeepsOneTenantToAQuarterOfItsBudget) {
@@ -206,6 +256,15 @@ TEST_F(RecordStoreTest, TellsATailOfWhatEndsAndOfWhatIsLeftOut) {
   tail.reset();
   end("acme", "d", 4);
   EXPECT_EQ(woken, static_cast<int>(2 + news.records.size())) << "nobody is woken who has left";
+}
+
+TEST_F(RecordStoreTest, TellsATailAndCountsWhatIsLargerThanATenantsShare) {
+  RecordStore tiny(256);
+  auto tail = tiny.tail({}, [] {});
+  tiny.take({.tenant = "acme", .received_us = 8}, bytes_of("req_1"));
+  EXPECT_EQ(tail->take().records.size(), 1U);
+  EXPECT_EQ(tiny.totals().dropped[static_cast<std::size_t>(RecordDrop::kTenantShare)], 1U);
+  EXPECT_EQ(tiny.kept_since_us(), 9U);
 }
 
 // Whoever searches holds up no request, and sees whole records, whatever is given up meanwhile.

@@ -153,6 +153,15 @@ TEST(Spans, HaveTheTimesOfTheRecordAndTheEnginesBeforeItsFirstEvent) {
   EXPECT_EQ(made[2].end_time_unix_nano(), at(840'000));
 }
 
+TEST(Spans, OfAnEngineEndWithAnAnswerThatIsNoStream) {
+  v1::RequestRecord record = streamed();
+  record.set_streamed(false);
+  record.mutable_attempts(0)->set_first_us(870'000);
+  const Made made(record);
+  EXPECT_EQ(made[2].start_time_unix_nano(), at(70'000));
+  EXPECT_EQ(made[2].end_time_unix_nano(), at(870'000));
+}
+
 TEST(Spans, SayWhatTheConventionsHaveNamesFor) {
   const Made made(streamed());
   auto all = told(made[0].attributes());

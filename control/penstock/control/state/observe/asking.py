@@ -90,7 +90,10 @@ class GatewayAnswer:
     detail: str = field(default="", metadata={"description": "why it did not; empty: it did"})
     kept_since: datetime | None = field(
         default=None,
-        metadata={"description": "of what it looked through, the oldest; null: it has nothing"},
+        metadata={
+            "description": "all that came from then on and have ended are kept, of those before"
+            " maybe some; null: none is"
+        },
     )
 
 
