@@ -43,7 +43,7 @@ CERTIFICATE_ENDS: Final = _gauge(
     "certificate_ends_seconds",
     ("of",),
     "seconds since 1970",
-    "When a certificate that the head or its gateway serves with ends.",
+    "When a certificate that the head or its gateway serves with ends; 0: it cannot be read.",
 )
 SNAPSHOT_VERSION: Final = _gauge(
     "snapshot_version", (), "version", "Of the routes that gateways are told."
