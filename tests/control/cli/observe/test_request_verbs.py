@@ -79,6 +79,14 @@ def test_a_request_is_explained_in_words_and_as_json(asked_head: AskedHead) -> N
     assert found["record"]["drop_reason"] == "queue_full"
 
 
+def test_an_id_that_the_api_gives_all_requests_by_is_said_to_be_none(
+    asked_head: AskedHead,
+) -> None:
+    told = asked_head.run("explain", "tail")
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert "ID is tail, by which the admin API gives all requests" in told.stderr
+
+
 def test_one_that_nobody_keeps_is_told_so(asked_head: AskedHead) -> None:
     told = asked_head.run("explain", "req_9")
     assert (told.exit_code, told.stdout) == (1, "")
