@@ -97,6 +97,12 @@ REPLICAS_WANTED: Final = _gauge(
 REPLICAS_READY: Final = _gauge(
     "deployment_replicas_ready", _OF_DEPLOYMENT, "replicas", "Replicas that are ready."
 )
+REPLICAS_FAILING: Final = _gauge(
+    "deployment_replicas_failing",
+    _OF_DEPLOYMENT,
+    "replicas",
+    "Replicas that ended by themselves and wait to be started, have failed, or are lost.",
+)
 ROLLOUT: Final = _gauge(
     "deployment_rollout",
     ("deployment", "state"),
