@@ -43,7 +43,7 @@ def test_requests_are_shown_a_line_each_the_newest_last_and_as_json(
     page = json.loads(asked_head.run("requests", *asked).stdout)
     assert [each["request_id"] for each in page["requests"]] == ["req_2"]
     assert page["gateways"][0]["answered"]
-    assert asked_head.admin.gateway.asked[-1].list.limit == 8
+    assert asked_head.admin.gateway.asked[-1].list.limit == 100
 
 
 def test_what_cannot_be_asked_is_one_line(asked_head: AskedHead) -> None:

@@ -77,8 +77,8 @@ async def test_what_all_keep_is_told_in_one_order_and_who_is_missing() -> None:
 
 
 async def test_pages_over_several_gateways_leave_nothing_out_and_tell_nothing_twice() -> None:
-    # Many have the same microsecond, and one gateway has only old ones.
-    new = [record(f"req_{n:02}", 100 + n // 4) for n in range(24)]
+    # Many have the same microsecond, more than a page has, and one gateway has only old ones.
+    new = [record(f"req_{n:02}", 100 + n // 16) for n in range(48)]
     old = ExplainingGateway("gw-3", *(record(f"req_old_{n}", 50) for n in range(3)))
     gateways = ExplainingGateway("gw-1", *new[::2]), ExplainingGateway("gw-2", *new[1::2]), old
     async with asking(*gateways) as explain:
@@ -88,7 +88,7 @@ async def test_pages_over_several_gateways_leave_nothing_out_and_tell_nothing_tw
             found = await explain.listed(RequestFilter(limit=5), place)
             told += [each.record.request_id for each in found.kept]
             place, pages = found.next, pages + 1
-    expected = [f"req_{n:02}" for n in reversed(range(24))]
+    expected = [f"req_{n:02}" for n in reversed(range(48))]
     assert told == [*expected, "req_old_2", "req_old_1", "req_old_0"]
 
 

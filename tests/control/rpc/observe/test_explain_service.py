@@ -88,7 +88,7 @@ async def test_a_gateway_is_asked_on_its_stream_for_as_long_as_it_is_open(served
         assert (await served.explain.listed(wanted, None)).kept == []
         asked = explain_pb2.RequestFilter(
             deployment="mini", tenant="acme", status=5, reason="queue_full",
-            slower_than_ms=9, since_us=11, limit=8, before_us=13,
+            slower_than_ms=9, since_us=11, limit=100, before_us=13,
         )  # fmt: skip
         assert gateway.asked[-1].list == asked
         life.cancel()

@@ -32,7 +32,8 @@ log = logging.getLogger(__name__)
 
 WITHIN: Final = timedelta(seconds=2)
 MOST_TAILS: Final = 16
-MOST_LISTED: Final = 1000  # that a gateway tells at once
+LEAST_LISTED: Final = 100  # that a gateway is asked for
+MOST_LISTED: Final = 1000  # that it tells at once
 MOST_OF_AN_ID: Final = 20  # of one gateway: callers may use theirs again
 MOST_LIVES: Final = 8  # of a gateway, that are remembered
 STILL_THERE: Final = timedelta(seconds=10)  # a follower is told something at least so often
@@ -122,8 +123,9 @@ class ExplainManager:
 
     async def listed(self, wanted: RequestFilter, after: Place | None) -> Listed:
         """The newest `limit`, or those behind a place."""
-        # One more, which is that of the place itself, or says that there are others.
-        asked = replace(wanted, limit=min(wanted.limit + 1, MOST_LISTED))
+        # One more, which is that of the place itself, or says that there are others; and of one
+        # microsecond as many as there may be, since no place is asked for within it.
+        asked = replace(wanted, limit=min(max(wanted.limit + 1, LEAST_LISTED), MOST_LISTED))
         asked = replace(asked, before_us=after.before_us) if after else asked
         answers = await self._ask(lambda link: link.list(asked))
         told = [(answer.id, said) for answer, said in answers]
