@@ -154,7 +154,8 @@ TENANT_USED_UP: Final = _gauge(
     "tenant_used_up",
     ("tenant", "limit"),
     "yes or no",
-    "Of tenants with limits of the day: 1: it has had its tokens, or its dollars.",
+    "Of tenants with limits of the day that asked for anything. 1: it has had its tokens, or its"
+    " dollars.",
 )
 ADAPTER_REQUESTS: Final = _counter(
     "adapter_requests_total",
