@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from penstock.control.cli.observe.following import MOST_PAGES, Following
 from penstock.control.errors import Unauthenticated, Unavailable
 from penstock.control.outside.request_client import TailEvent
 from penstock.control.rpc.explain_wire import reply
-from penstock.control.state.observe.asking import Kept
+from penstock.control.state.observe.asking import GatewayAnswer, Kept
 from penstock.v1 import explain_pb2
 from tests.fakes.control_values import NOON
 from tests.fakes.explaining_gateway import record
@@ -28,8 +29,12 @@ def ended(request_id: str, second: int = 0, took: int = 0) -> RequestModel:
     return RequestModel.of(Kept(found, "gw-1"))
 
 
+TELLS = [GatewayAnswer("gw-1", answered=True)]
+
+
 class AwayHead:
-    """Tells `first`, is away, and comes back when `kept` have ended: the newest first."""
+    """Keeps one, tells `first`, is away, and comes back when `kept` have ended, the newest first;
+    the gateway comes a little later."""
 
     def __init__(self, first: RequestModel, kept: list[RequestModel], *, endless: bool) -> None:
         self._first = first
@@ -40,7 +45,8 @@ class AwayHead:
 
     async def requests(self, wanted: Mapping[str, str], *, limit: int) -> RequestPage:
         self.asked.append(dict(wanted))
-        kept = self._kept if self._lives == 3 and "after" not in wanted else []
+        old = [ended("req_0", 1, took=1)]
+        kept = (self._kept if "after" not in wanted else []) if self._lives == 3 else old
         more = self._lives == 3 and (self._endless or "after" not in wanted)
         return RequestPage(requests=kept, next="on" if more else None, gateways=[])
 
@@ -50,7 +56,13 @@ class AwayHead:
             raise Unavailable("it is away")
         if self._lives == 4:
             raise Unauthenticated("the test is over")
-        yield self._first if self._lives == 1 else []
+        if self._lives == 1:
+            yield TELLS
+            yield self._first
+            return
+        yield [replace(TELLS[0], answered=False)]
+        yield ended("req_4", 50)  # it tells again, which its head says only now
+        yield TELLS
 
 
 async def followed(head: AwayHead) -> None:
@@ -63,11 +75,11 @@ async def test_what_ended_while_the_head_was_away_is_shown_on_all_its_pages(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     first = ended("req_1", 30, took=2)
-    kept = [ended("req_3", 40), first, ended("req_2", took=60), ended("req_0", 1, took=1)]
+    kept = [ended("req_3", 40), first, ended("req_2", took=60), ended("req_9", 3, took=1)]
     head = AwayHead(first, kept, endless=False)
     await followed(head)
     out, err = capsys.readouterr()
-    assert (out.split(), err) == (["req_1", "req_2", "req_3"], "")
+    assert (out.split(), err) == (["req_0", "req_1", "req_4", "req_2", "req_3"], "")
     assert head.asked[0] == {"tenant": "acme", "since": "1h"}
     since = {"tenant": "acme", "since": f"{NOON - timedelta(minutes=9, seconds=33):%Y-%m-%dT%TZ}"}
     assert head.asked[1:] == [since, {**since, "after": "on"}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -17,12 +17,12 @@ from penstock.control.state.observe.asking import GatewayAnswer
 ASK_AGAIN = timedelta(seconds=1)
 HEAD_AWAY = 60  # times in a row
 REMEMBERED = 2000  # requests that are not shown once more
-# Of what ended while no head answered: so long before that it may have been received, so much of
-# it is looked through, and so far apart gateways' clocks may be.
+# Of what ended while a gateway did not tell: so long before that it may have been received, so much
+# of it is looked through, and so much of what had been told before with it.
 LONG_REQUEST = timedelta(minutes=10)
 MOST_PAGES = 10
 PAGE = 1000
-CLOCKS = timedelta(seconds=5)
+OVERLAP = timedelta(seconds=5)
 
 
 class RequestsOfHead(Protocol):
@@ -37,7 +37,7 @@ class RequestsOfHead(Protocol):
 
 class Following:
     """Shows what is kept, then what ends; a head that is started anew in between is waited for, and
-    asked for what ended meanwhile."""
+    gateways that did not tell for a while are asked for what ended meanwhile."""
 
     def __init__(
         self,
@@ -50,39 +50,58 @@ class Following:
         self._who_tells = who_tells
         self._again = again.total_seconds()
         self._shown: dict[str, None] = {}
-        self._ended: datetime | None = None  # the latest that was shown
-        self._telling: Sequence[GatewayAnswer] = ()
+        self._answers: Sequence[GatewayAnswer] = ()
+        self._telling: frozenset[str] = frozenset()
+        # The latest end of what each gateway told without a gap, and of all in the beginning.
+        self._reached: dict[str, datetime] = {}
+        self._began: datetime | None = None
 
     async def run(
         self, admin: RequestsOfHead, wanted: Mapping[str, str], since: str, last: int
     ) -> None:
         """Until it is ended; at first the `last` of those that are kept. Raises `Unavailable` where
         no head answers for long."""
+        listed = {**wanted, "since": since} if since else wanted
         away = 0
         while True:
             try:
-                begun = False
                 async for told in admin.follow_requests(wanted):
                     away = 0
-                    if not begun:  # from here on nothing ends unseen: now what had ended before
-                        if self._ended:
-                            await self._catch_up(admin, wanted, self._ended - CLOCKS)
-                        else:
-                            listed = {**wanted, "since": since} if since else wanted
-                            self._show_all((await admin.requests(listed, limit=last)).requests)
-                        begun = True
-                    self._say(told)
+                    if isinstance(told, RequestModel):
+                        self._show(told)
+                    elif isinstance(told, LeftOutModel):
+                        left = f"{told.left_out} that ended here are left out: they were too many"
+                        typer.echo(left, err=True)
+                    else:  # from here on nothing of these ends unseen: now what had ended before
+                        telling = frozenset(each.id for each in told if each.answered)
+                        if self._began is None:
+                            await self._begin(admin, listed, last)
+                        elif come := telling - self._telling:
+                            await self._catch_up(admin, wanted, come)
+                        self._telling = telling
+                        self._say(told)
             except Unavailable:
                 away += 1
                 if away > HEAD_AWAY:
                     raise
+            self._telling = frozenset()
             await asyncio.sleep(self._again)
 
+    async def _begin(self, admin: RequestsOfHead, listed: Mapping[str, str], last: int) -> None:
+        found = (await admin.requests(listed, limit=last)).requests
+        for each in reversed(found):
+            self._show(each)
+        self._began = max(map(_end, found), default=None)
+
     async def _catch_up(
-        self, admin: RequestsOfHead, wanted: Mapping[str, str], ended: datetime
+        self, admin: RequestsOfHead, wanted: Mapping[str, str], come: Collection[str]
     ) -> None:
-        """Shows those that have ended since then, and says which may be missing."""
-        since = ended - LONG_REQUEST
+        """Shows those of these gateways that ended while they did not tell, and says which may be
+        missing."""
+        assert self._began
+        reached = {each: self._began for each in come}
+        reached |= {each: at - OVERLAP for each, at in self._reached.items() if each in come}
+        since = min(reached.values()) - LONG_REQUEST
         asked, found = {**wanted, "since": f"{since:%Y-%m-%dT%H:%M:%SZ}"}, list[RequestModel]()
         for _ in range(MOST_PAGES):
             page = await admin.requests(asked, limit=PAGE)
@@ -93,29 +112,28 @@ class Following:
         else:
             until = found[-1].received_at if found else since
             told = f"requests of {since:%H:%M:%S} to {until:%H:%M:%S} are left out"
-            typer.echo(f"{told}, as far as they ended while no head answered", err=True)
-        self._show_all([each for each in found if _end(each) >= ended])
+            typer.echo(f"{told}, as far as they ended while nobody told of them", err=True)
+        for each in reversed(found):
+            if each.gateway in come and _end(each) >= reached[each.gateway]:
+                self._show(each)
+        for gateway in come:
+            ends = [_end(each) for each in found if each.gateway == gateway]
+            self._reached[gateway] = max([self._reached.get(gateway, self._began), *ends])
 
-    def _say(self, told: TailEvent) -> None:
-        if isinstance(told, RequestModel):
-            self._show_all([told])
-        elif isinstance(told, LeftOutModel):
-            typer.echo(
-                f"{told.left_out} that ended here are left out: they were too many", err=True
-            )
-        elif told != self._telling:
+    def _say(self, told: Sequence[GatewayAnswer]) -> None:
+        if told != self._answers:
             self._who_tells(told)
-            self._telling = told
+            self._answers = told
 
-    def _show_all(self, newest_first: Sequence[RequestModel]) -> None:
-        for it in reversed(newest_first):
-            if it.request_id in self._shown:
-                continue
-            self._shown[it.request_id] = None
-            if len(self._shown) > REMEMBERED:
-                del self._shown[next(iter(self._shown))]
-            self._ended = max(self._ended or _end(it), _end(it))
-            typer.echo(self._line(it))
+    def _show(self, it: RequestModel) -> None:
+        if it.gateway in self._telling:
+            self._reached[it.gateway] = max(self._reached.get(it.gateway, _end(it)), _end(it))
+        if it.request_id in self._shown:
+            return
+        self._shown[it.request_id] = None
+        if len(self._shown) > REMEMBERED:
+            del self._shown[next(iter(self._shown))]
+        typer.echo(self._line(it))
 
 
 def _end(it: RequestModel) -> datetime:
