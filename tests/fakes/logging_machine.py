@@ -25,7 +25,9 @@ class LoggingMachine:
 
     def __init__(self, *written: LoggedLine, gateways: tuple[str, ...] = ()) -> None:
         self.written = list(written)
-        self.error: PenstockError | None = None  # that it answers with
+        self.error: Exception | None = None  # that it answers with
+        self.hangs = False  # it says that it is there, and tells nothing
+        self.ends = False  # before it has told all
         self.note = ""
         self.asked: list[LogQuestion] = []
         self.comes: asyncio.Queue[LoggedPart | PenstockError] = asyncio.Queue()
@@ -45,6 +47,11 @@ class LoggingMachine:
                 if names(each.text.encode()) and each.time_us >= asked.since_us
             ]
             yield LoggedPart(found[-asked.tail :] if asked.tail else ())
+            if self.hangs:
+                yield LoggedPart()
+                await asyncio.Event().wait()
+            if self.ends:
+                return
             yield LoggedPart(note=self.note, caught_up=True, gateways=self._gateways)
             while asked.follow:
                 part = await self.comes.get()

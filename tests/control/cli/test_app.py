@@ -102,6 +102,15 @@ def test_who_says_metrics_as_it_was_called_before_is_told_what_it_is_called_now(
     assert all(name in told.output for name in own)
 
 
+def test_a_verb_does_not_wait_for_what_only_a_head_needs() -> None:
+    script = (
+        "import sys, penstock.control.cli.app;"
+        " print({'fastapi', 'starlette', 'cryptography'} & sys.modules.keys())"
+    )
+    found = subprocess.check_output([sys.executable, "-c", script], text=True, timeout=60)
+    assert found == "set()\n"
+
+
 def test_no_verb_shows_help(runner: CliRunner) -> None:
     assert "serve" in runner.invoke(app, []).output
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from penstock.control.machine_logs.reader import MOST_READERS, LocalLogs
 from penstock.control.machine_logs.values import Author, LoggedPart, LogQuestion, Source
 from penstock.control.outside.clock import SystemClock
 from penstock.control.settings import LogRetention
+from tests.fakes.waiting import until
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ALL = LogQuestion(tail=1000)
@@ -164,6 +165,38 @@ async def test_a_follower_is_told_each_line_once_also_of_a_process_that_comes(
         assert await until_told(parts, "a: no time") == ["a: two", "a: no time"]
         machine.write("b", machine.line(3, "new"))
         assert await until_told(parts, "b: new") == ["b: new"]
+
+
+async def test_a_log_that_nobody_writes_to_any_more_is_let_go_once_it_is_read_and_told_once(
+    machine: Machine,
+) -> None:
+    path = machine.folder / "gone.log"
+    machine.write("gone", machine.line(1, "one"))
+    written = True
+    logs = LocalLogs(
+        lambda: [Source(Author("replica", "gone"), path, written=written)], SystemClock()
+    )
+    async with aclosing(logs.read(FOLLOW)) as parts:
+        await until_told(parts, "gone: one")
+        assert path in opened_files()
+        machine.write("gone", machine.line(2, "last"))
+        written = False
+        assert await until_told(parts, "gone: last") == ["gone: last"]
+        more = asyncio.ensure_future(until_told(parts, "gone: again"))
+        await until(lambda: path not in opened_files(), "the log to be let go")
+        written = True
+        await until(lambda: path in opened_files(), "the log to be followed again")
+        machine.write("gone", machine.line(3, "again"))
+        assert await more == ["gone: again"]
+
+
+def opened_files() -> set[Path]:
+    """By this process."""
+    found = set[Path]()
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(each.readlink())
+    return found
 
 
 async def test_a_follower_of_a_request_is_told_nothing_else(machine: Machine) -> None:

@@ -75,6 +75,7 @@ def test_the_page_tells_what_the_head_knows_and_promtool_finds_nothing_wrong() -
         "penstock_head_refused_peers": 3,
         'penstock_head_deployment_replicas_wanted{deployment="mini"}': 2,
         'penstock_head_deployment_replicas_ready{deployment="mini"}': 1,
+        'penstock_head_deployment_replicas_failing{deployment="mini"}': 1,
         'penstock_head_deployment_queued{deployment="mini"}': 3,
         'penstock_head_deployment_in_flight{deployment="mini"}': 4,
         'penstock_head_deployment_requests_total{deployment="mini"}': 7,
@@ -126,7 +127,6 @@ def test_limits_of_the_day_that_are_used_up_are_told() -> None:
     assert used_up == {
         'penstock_head_deployment_budget_used_up{deployment="mini"}': 1,
         'penstock_head_tenant_used_up{limit="tokens",tenant="acme"}': 1,
-        'penstock_head_tenant_used_up{limit="tokens",tenant="idle"}': 0,
     }
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 
 from penstock.control.metrics.head import HeadFacts, HeadMetrics
-from penstock.control.metrics.usage import FirstLabels, UsageToday
+from penstock.control.metrics.usage import FirstLabels, UsageMetrics, UsageToday
 from penstock.control.state.cluster import ClusterView
+from penstock.control.state.tenancy.tenancy import Standing
+from penstock.control.state.tenancy.tenants import Tenant, TenantSpec
 from penstock.control.state.tenancy.usage import Counts, Reading, UsageKey, UsageRow
 from tests.fakes.control_clock import ManualClock
 from tests.fakes.control_store import MemoryStore
-from tests.fakes.control_values import deployment
+from tests.fakes.control_values import NOON, deployment
 from tests.fakes.promtool import complaints, samples
 
 TODAY = date(2026, 1, 2)
@@ -20,8 +23,10 @@ COUNTS = Counts(
 )
 
 
-def row(tenant: str = "acme", of: str = "mini", adapter: str = "", key: str = "k") -> UsageRow:
-    return UsageRow(TODAY, UsageKey(tenant, key, of, adapter), COUNTS)
+def row(
+    tenant: str = "acme", of: str = "mini", adapter: str = "", key: str = "k", day: date = TODAY
+) -> UsageRow:
+    return UsageRow(day, UsageKey(tenant, key, of, adapter), COUNTS)
 
 
 def page(*rows: UsageRow) -> bytes:
@@ -50,14 +55,50 @@ def test_a_tenants_keys_and_adapters_are_added_up() -> None:
     assert complaints(told) == ""
 
 
-def test_tenants_beyond_the_bound_and_deleted_deployments_are_told_together() -> None:
+def test_tenants_beyond_the_bound_and_deleted_deployments_beyond_it_are_told_together() -> None:
     many = [row(tenant=f"t{number}") for number in range(300)]
-    found = samples(page(*many, row(of="gone")))
+    others = [row(tenant="t0", of=f"gone{number}") for number in range(300)]
+    found = samples(page(*many, *others))
     requests = {n: v for n, v in found.items() if n.startswith("penstock_head_tenant_requests")}
-    assert len(requests) == 202
+    assert len(requests) == 201 + 199 + 1
     name = "penstock_head_tenant_requests_total"
     assert requests[f'{name}{{deployment="mini",tenant="_other"}}'] == 200
-    assert requests[f'{name}{{deployment="_other",tenant="_other"}}'] == 2
+    assert requests[f'{name}{{deployment="gone0",tenant="t0"}}'] == 2
+    assert requests[f'{name}{{deployment="_other",tenant="t0"}}'] == 2 * 101
+
+
+def test_a_label_is_given_back_when_the_day_is_over_and_not_before() -> None:
+    rows = [row(adapter=f"a@{number}") for number in range(200)]
+    metrics = UsageMetrics(lambda: rows)
+
+    def told() -> set[str]:
+        return {
+            sample.labels["adapter"]
+            for family in metrics.collect(ClusterView())
+            for sample in family.samples
+            if "adapter" in sample.labels
+        }
+
+    assert len(told()) == 200
+    rows[:] = [row(adapter="b@1")]
+    assert told() == {"_other"}
+    rows[:] = [row(adapter="b@1", day=TODAY + timedelta(days=1))]
+    assert told() == {"b@1"}
+
+
+def test_idle_tenants_with_limits_take_no_labels() -> None:
+    tenants = {
+        name: Tenant(name, name, 1, TenantSpec(tokens_per_day=5), NOON, NOON)
+        for name in (*(f"idle{number}" for number in range(300)), "acme", "late")
+    }
+    view = ClusterView()
+    standing = Standing(used_up=frozenset({"late"}))
+    view = replace(view, tenancy=replace(view.tenancy, tenants=tenants, standing=standing))
+    facts = HeadFacts(lambda: view, int, dict, int, usage_today=lambda: [row()])
+    found = samples(HeadMetrics(facts).page())
+    used_up = {n: v for n, v in found.items() if n.startswith("penstock_head_tenant_used_up")}
+    name = 'penstock_head_tenant_used_up{limit="tokens"'
+    assert used_up == {f'{name},tenant="acme"}}': 0, f'{name},tenant="late"}}': 1}
 
 
 def test_who_has_a_label_keeps_it() -> None:

@@ -16,6 +16,7 @@ from penstock.control.outside.tracing import (
     TracedReconciling,
     TracedStarts,
     Value,
+    timeout_of,
     traces_url,
 )
 from penstock.control.state.fleet.replica import ReplicaId, ReplicaStart, StartKind, StartStage
@@ -59,7 +60,7 @@ class Rounds:
         ({}, ""),
         (ALL, "http://c:4318/v1/traces"),
         (ALL | {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://d/t"}, "http://d/t"),
-        (ALL | {"OTEL_SDK_DISABLED": "true"}, ""),
+        (ALL | {"OTEL_SDK_DISABLED": "True"}, ""),
         (ALL | {"OTEL_TRACES_EXPORTER": "none"}, ""),
     ],
 )
@@ -67,6 +68,20 @@ def test_where_spans_go_is_what_the_standard_variables_say(
     environment: Mapping[str, str], url: str
 ) -> None:
     assert traces_url(environment) == url
+
+
+@pytest.mark.parametrize(
+    ("environment", "seconds"),
+    [
+        ({}, 10),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "2500"}, 2.5),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "500"}, 0.5),
+    ],
+)
+def test_a_batch_has_as_many_milliseconds_as_the_standard_says(
+    environment: Mapping[str, str], seconds: float
+) -> None:
+    assert timeout_of(environment) == seconds
 
 
 def test_a_replica_is_told_the_collector_and_to_begin_no_traces_of_its_own() -> None:
@@ -140,9 +155,19 @@ def test_without_a_collector_the_sdk_is_not_even_imported() -> None:
     _run(SENDS + "import sys\nassert 'opentelemetry' not in sys.modules\n", {})
 
 
-def _run(script: str, env: Mapping[str, str]) -> None:
-    """In a process that has only this environment."""
-    subprocess.run([sys.executable, "-c", script], env=dict(env), check=True, timeout=60)
+@pytest.mark.parametrize("wrong", ["OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "OTEL_EXPORTER_OTLP_TIMEOUT"])
+def test_with_a_variable_that_is_wrong_a_process_starts_and_traces_nothing(wrong: str) -> None:
+    told = _run(SENDS, {**ALL, wrong: "x"})
+    assert "no traces are sent" in told
+    assert wrong in told
+
+
+def _run(script: str, env: Mapping[str, str]) -> str:
+    """In a process that has only this environment; what it says on stderr."""
+    command = [sys.executable, "-c", script]
+    return subprocess.run(
+        command, env=dict(env), check=True, timeout=60, stderr=subprocess.PIPE, text=True
+    ).stderr
 
 
 def _nanoseconds(time: datetime) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import timedelta
 from itertools import takewhile
@@ -86,6 +86,7 @@ class _Reading:
         self._clock = clock
         self.gateways: Sequence[str] = ()  # whose logs there are
         self._followed: dict[Path, _Followed] = {}
+        self._left = set[Path]()  # that were followed to their ends, and are told of only once
         self._looks = 0
         self._closed = False
 
@@ -120,9 +121,11 @@ class _Reading:
         """What was written since the last call, in order, and what is to be known of it."""
         self._looks += 1
         if not self._looks % NEWCOMERS_EVERY:
-            for source in self._wanted():
+            written = {each.path: each for each in self._wanted() if each.written}
+            self._let_go(written.keys())
+            for source in written.values():
                 if source.path not in self._followed:
-                    self._follow(source, whole=True)
+                    self._follow(source, whole=source.path not in self._left)
         names = naming(self._asked.ids)
         lines, cut = list[LoggedLine](), False
         for each in self._followed.values():
@@ -136,6 +139,13 @@ class _Reading:
     def _follow(self, source: Source, *, whole: bool) -> None:
         if source.written and not self._closed:
             self._followed[source.path] = _Followed(source, whole=whole)
+
+    def _let_go(self, written: Collection[Path]) -> None:
+        """Of those that nobody writes to any more, and that are read to their ends."""
+        for path in [path for path in self._followed if path not in written]:
+            if self._followed[path].is_read:
+                self._followed.pop(path).following.close()
+                self._left.add(path)
 
     def _back(self, source: Source) -> Iterable[LoggedLine]:
         followed = self._followed.get(source.path)
@@ -154,10 +164,13 @@ class _Followed:
         self._author = source.author
         self._lines = WholeLines()
         self._latest = 0  # of the last line that told its time
+        self.is_read = False  # as far as it was written when that was tried last
 
     def read(self, now_us: int) -> Iterable[LoggedLine]:
         """Whole lines that were written since."""
+        self.is_read = True
         for data in takewhile(bool, (self.following.read() for _ in range(_READS))):
+            self.is_read = False
             for line in self._lines.of(data).decode().splitlines():
                 if line.strip():
                     told = time_of(line)

@@ -23,7 +23,7 @@ from penstock.control.metrics.declared import DeclaredMetric
 from penstock.control.metrics.usage import UsageMetrics
 from penstock.control.state.cluster import ClusterView, GatewayState
 from penstock.control.state.events import Event, Reason
-from penstock.control.state.fleet.replica import NodeState, ReplicaState
+from penstock.control.state.fleet.replica import NodeState, Replica, ReplicaState
 from penstock.control.state.problems import Problem, ProblemKind
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.routing.program_reports import asks_program, programs_at
@@ -32,6 +32,7 @@ from penstock.control.state.tenancy.usage import UsageRow
 
 # Seconds: a plan of a small cluster takes less than the first, one that waits for a disk more.
 RECONCILE_BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 2, 10)
+FAILING = {ReplicaState.BACKOFF, ReplicaState.FAILED, ReplicaState.LOST}
 ROLLOUTS = {
     Reason.REVISION_SERVED: "served",
     Reason.REVISION_FAILED: "failed",
@@ -147,14 +148,13 @@ def _counted(view: ClusterView) -> Iterator[Metric]:
 
 
 def _deployments(view: ClusterView) -> Iterator[Metric]:
-    ready = Counts(
-        (r.deployment, r.deployment_uid)
-        for r in view.replicas.values()
-        if r.state is ReplicaState.READY
-    )
+    replicas = view.replicas.values()
+    ready = Counts(_deployment_of(it) for it in replicas if it.state is ReplicaState.READY)
+    failing = Counts(_deployment_of(it) for it in replicas if it.state in FAILING)
     deployments = view.deployments.items()
     yield table.REPLICAS_WANTED.by({name: each.spec.replicas for name, each in deployments})
     yield table.REPLICAS_READY.by({name: ready[name, each.uid] for name, each in deployments})
+    yield table.REPLICAS_FAILING.by({name: failing[name, it.uid] for name, it in deployments})
     yield table.ROLLOUT.each(((name, _rollout_state(each)), 1) for name, each in deployments)
     yield table.PROGRAM_NOT_ASKED.by(
         {
@@ -166,6 +166,10 @@ def _deployments(view: ClusterView) -> Iterator[Metric]:
     yield table.BUDGET_USED_UP.by(
         {name: name in view.spending.used_up for name, it in deployments if it.spec.budgets}
     )
+
+
+def _deployment_of(replica: Replica) -> tuple[str, str]:
+    return replica.deployment, replica.deployment_uid
 
 
 def _rollout_state(deployment: Deployment) -> str:
@@ -202,7 +206,7 @@ def _objectives(view: ClusterView, totals: Mapping[tuple[str, str], SloCount]) -
 
 
 def _tenants_used_up(view: ClusterView, labels: UsageMetrics) -> Metric:
-    """Of those that share a label, whether any is."""
+    """Of those that share a label, whether any is. One that is idle takes no label for it."""
     standing = view.tenancy.standing
     found: dict[tuple[str, ...], bool] = {}
     for name, tenant in view.tenancy.tenants.items():
@@ -210,7 +214,7 @@ def _tenants_used_up(view: ClusterView, labels: UsageMetrics) -> Metric:
             ("tokens", tenant.spec.tokens_per_day, standing.used_up),
             ("usd", tenant.spec.usd_per_day, standing.out_of_money),
         ):
-            if asked:
+            if asked and (name in used_up or labels.knows_tenant(name)):
                 key = (labels.tenant(name), limit)
                 found[key] = found.get(key, False) or name in used_up
     return table.TENANT_USED_UP.each(found.items())

@@ -43,7 +43,7 @@ CERTIFICATE_ENDS: Final = _gauge(
     "certificate_ends_seconds",
     ("of",),
     "seconds since 1970",
-    "When a certificate that the head or its gateway serves with ends.",
+    "When a certificate that the head or its gateway serves with ends; 0: it cannot be read.",
 )
 SNAPSHOT_VERSION: Final = _gauge(
     "snapshot_version", (), "version", "Of the routes that gateways are told."
@@ -97,6 +97,12 @@ REPLICAS_WANTED: Final = _gauge(
 REPLICAS_READY: Final = _gauge(
     "deployment_replicas_ready", _OF_DEPLOYMENT, "replicas", "Replicas that are ready."
 )
+REPLICAS_FAILING: Final = _gauge(
+    "deployment_replicas_failing",
+    _OF_DEPLOYMENT,
+    "replicas",
+    "Replicas that ended by themselves and wait to be started, have failed, or are lost.",
+)
 ROLLOUT: Final = _gauge(
     "deployment_rollout",
     ("deployment", "state"),
@@ -148,7 +154,8 @@ TENANT_USED_UP: Final = _gauge(
     "tenant_used_up",
     ("tenant", "limit"),
     "yes or no",
-    "Of tenants with limits of the day: 1: it has had its tokens, or its dollars.",
+    "Of tenants with limits of the day that asked for anything. 1: it has had its tokens, or its"
+    " dollars.",
 )
 ADAPTER_REQUESTS: Final = _counter(
     "adapter_requests_total",

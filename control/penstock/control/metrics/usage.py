@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, timedelta
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, timedelta
 from typing import Final
 
 from prometheus_client.core import Metric
@@ -31,7 +31,7 @@ _KINDS: Final = ("prompt", "cached", "completion")
 
 
 class FirstLabels:
-    """The first words that are seen, as long as the process lives; all later ones together. Any
+    """The first words that are seen, until they are given back; all later ones together. Any
     thread."""
 
     def __init__(self, most: int = MOST_LABELS) -> None:
@@ -48,6 +48,16 @@ class FirstLabels:
                 return OTHERS
             self._seen.add(word)
             return word
+
+    def knows(self, word: str) -> bool:
+        """Whether it is one of the first."""
+        with self._lock:
+            return word in self._seen
+
+    def keep(self, words: Collection[str]) -> None:
+        """Gives back all but these."""
+        with self._lock:
+            self._seen &= set(words)
 
 
 class UsageToday:
@@ -80,27 +90,41 @@ class UsageToday:
 
 
 class UsageMetrics:
-    """Keeps which tenants and adapters have labels of their own."""
+    """Keeps which tenants, adapters and deployments that are no more have labels of their own.
+
+    All sums begin anew with the day. Only then labels are given back, so that none of them falls or
+    jumps in between: those of adapters, whose versions come and go, and of deployments.
+    """
 
     def __init__(self, rows: Callable[[], Iterable[UsageRow]]) -> None:
         self._rows = rows
         self._tenants = FirstLabels()
         self._adapters = FirstLabels()
+        self._deployments = FirstLabels()
+        self._day = date.min
 
     def tenant(self, name: str) -> str:
         """The label of a tenant; empty: requests without a key."""
         return self._tenants.of(name) if name else WITHOUT_KEY
+
+    def knows_tenant(self, name: str) -> bool:
+        """Whether it has a label."""
+        return self._tenants.knows(name)
 
     def adapter(self, name: str) -> str:
         """The label of an adapter's version."""
         return self._adapters.of(name)
 
     def collect(self, view: ClusterView) -> Iterator[Metric]:
-        """All families. Deployments that are no more are told together."""
+        """All families. A deployment that was deleted today keeps its name until the day is over;
+        those beyond the bound are told together."""
         by_tenant: dict[tuple[str, str], Counts] = {}
         by_adapter: dict[tuple[str, str], Counts] = {}
-        for row in self._rows():
-            deployment = row.of.deployment if row.of.deployment in view.deployments else OTHERS
+        rows = list(self._rows())
+        self._begin_day(rows)
+        for row in rows:
+            label = self._deployments.of(row.of.deployment)
+            deployment = row.of.deployment if row.of.deployment in view.deployments else label
             _add(by_tenant, (deployment, self.tenant(row.of.tenant)), row.counts)
             if row.of.adapter:
                 _add(by_adapter, (deployment, self.adapter(row.of.adapter)), row.counts)
@@ -110,6 +134,13 @@ class UsageMetrics:
         yield _requests(table.ADAPTER_REQUESTS, by_adapter)
         yield _tokens(table.ADAPTER_TOKENS, by_adapter)
         yield _cost(table.ADAPTER_COST, by_adapter)
+
+    def _begin_day(self, rows: Sequence[UsageRow]) -> None:
+        day = max((row.day for row in rows), default=self._day)
+        if day > self._day:
+            self._day = day
+            self._adapters.keep({row.of.adapter for row in rows})
+            self._deployments.keep({row.of.deployment for row in rows})
 
 
 def _add(sums: dict[tuple[str, str], Counts], key: tuple[str, str], counts: Counts) -> None:

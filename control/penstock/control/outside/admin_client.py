@@ -8,7 +8,7 @@ from datetime import timedelta
 import httpx
 
 from penstock.control.admin.fit_models import MemoryFitModel
-from penstock.control.admin.observe.scrape_targets_api import ScrapeTargetModel
+from penstock.control.admin.observe.target_models import ScrapeTargetModel
 from penstock.control.admin.rollout.deployment_settings import SettingsModel
 from penstock.control.admin.rollout.models import (
     CreatedTokenModel,

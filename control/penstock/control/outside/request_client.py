@@ -18,6 +18,7 @@ from penstock.control.outside.server_sent import SILENCE, server_sent
 from penstock.control.state.observe.asking import GatewayAnswer
 
 TailEvent = RequestModel | LeftOutModel | list[GatewayAnswer]
+TAIL = "tail"  # no request can be asked for by this id
 _GATEWAYS = TypeAdapter(list[GatewayAnswer])
 
 
@@ -30,7 +31,7 @@ class RequestClient(AdminTransport):
         return self.read(reply, RequestPage)
 
     async def explain(self, request_id: str) -> ExplainedModel:
-        """All of one, by our id or its caller's. Raises `NotFound`."""
+        """All of one, by our id, its caller's or its trace's. Raises `NotFound`."""
         return self.read(
             await self.call("GET", f"/requests/{quote(request_id, safe='')}"), ExplainedModel
         )
@@ -39,7 +40,7 @@ class RequestClient(AdminTransport):
         """Requests as they end, and first of all which gateways tell of theirs, until the head
         ends. Raises `Unavailable`."""
         parts = self.download(
-            "/requests/tail", params=dict(wanted), timeout=SILENCE.total_seconds()
+            f"/requests/{TAIL}", params=dict(wanted), timeout=SILENCE.total_seconds()
         )
         async for said in server_sent(parts):
             yield _told(said)

@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+TIMEOUT = "OTEL_EXPORTER_OTLP_TIMEOUT"
+TRACES_TIMEOUT = "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"
+USUAL_TIMEOUT = 10.0  # seconds
 TRACES_PROTOCOL = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 SAMPLER = "OTEL_TRACES_SAMPLER"
 SERVICE = "OTEL_SERVICE_NAME"
@@ -91,9 +94,21 @@ class CollectorTracer:
 
 
 def make_tracer(service: str, instance: str) -> Tracer:
-    """Of this process. `service`: "penstock-head"; `instance`: which of them."""
+    """Of this process. `service`: "penstock-head"; `instance`: which of them. With a variable that
+    is wrong nothing is traced, and the log says so."""
     if not traces_url(os.environ):
         return NoTracer()
+    try:
+        tracer = _collector_tracer(service, instance)
+    except (ValueError, OSError, RuntimeError) as error:
+        log.warning("no traces are sent: %s", error)
+        return NoTracer()
+    log.info("traces are sent to a collector")
+    return tracer
+
+
+def _collector_tracer(service: str, instance: str) -> CollectorTracer:
+    """Raises what the SDK does of its variables."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -101,14 +116,25 @@ def make_tracer(service: str, instance: str) -> Tracer:
 
     known = {"service.name": service, "service.instance.id": instance}
     provider = TracerProvider(resource=Resource.create(known), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    log.info("traces are sent to a collector")
+    exporter = OTLPSpanExporter(timeout=timeout_of(os.environ))
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     return CollectorTracer(provider)
+
+
+def timeout_of(environment: Mapping[str, str]) -> float:
+    """Seconds for one batch: the specification has milliseconds, which the SDK reads as seconds.
+    Raises `ValueError`."""
+    for name in (TRACES_TIMEOUT, TIMEOUT):
+        if text := environment.get(name, ""):
+            if not text.isdecimal() or not int(text):
+                raise ValueError(f"{name} is {text!r}: it must be milliseconds, from 1")
+            return int(text) / 1000
+    return USUAL_TIMEOUT
 
 
 def traces_url(environment: Mapping[str, str]) -> str:
     """Where spans are posted to; empty: nowhere."""
-    off = environment.get("OTEL_SDK_DISABLED") == "true"
+    off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
     if off or environment.get("OTEL_TRACES_EXPORTER") == "none":
         return ""
     if url := environment.get(TRACES_ENDPOINT, ""):

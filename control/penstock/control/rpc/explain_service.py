@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from penstock.control.errors import InvalidInput
+from penstock.control.errors import InvalidInput, NotAdmitted
 from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.managers.observe.link import GatewayLink
 from penstock.control.rpc.explain_wire import question, reply
@@ -35,7 +35,13 @@ class ExplainService:
         if not hello.gateway_id:
             why = "gateway_id is empty: the first message says whose the stream is"
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why)
-        link = self._explain.connect(hello.gateway_id, hello.instance)
+        if not self._explain.knows(hello.gateway_id):
+            why = f"gateway {hello.gateway_id} has not reported to this head: report first"
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, why)
+        try:
+            link = self._explain.connect(hello.gateway_id, hello.instance)
+        except NotAdmitted as refused:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refused))
         wrong = ""
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -31,7 +31,7 @@ async def admin() -> AsyncIterator[Admin]:
 async def told(admin: Admin, query: str = "") -> list[dict[str, Any]]:
     reply = await admin.client.get(f"{LOGS}{query}")
     assert reply.headers["content-type"] == "application/x-ndjson"
-    return [json.loads(line) for line in reply.text.splitlines()]
+    return [json.loads(line) for line in reply.text.splitlines() if line]
 
 
 async def test_each_line_says_who_wrote_it_where_and_when(admin: Admin) -> None:

@@ -11,6 +11,7 @@ import yaml
 
 from penstock.control.cli.observe.monitoring import RULES, prometheus_config
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayReport, GatewayState
+from penstock.control.state.fleet.replica import NodeState
 from tests.control.cli.conftest import AskedHead
 from tests.fakes.control_values import node
 from tests.fakes.promtool import PROMTOOL
@@ -64,15 +65,17 @@ def test_who_is_not_watched_is_named_with_the_option_that_changes_it(asked_head:
     )
 
     def known(view: ClusterView) -> ClusterView:
-        return view.with_node(node("n1")).with_gateway(
-            Gateway("gw-9", GatewayState.REMOTE, report=report)
-        )
+        view = view.with_node(node("n1")).with_node(node("n2", NodeState.LOST))
+        view = view.with_gateway(Gateway("gw-8", GatewayState.STOPPED))
+        return view.with_gateway(Gateway("gw-9", GatewayState.REMOTE, report=report))
 
     asyncio.run(asked_head.admin.cluster.observe(known, "test"))
     told = asked_head.run("monitoring", "config").stderr.splitlines()
     assert [line.partition(":")[0] for line in told] == [
+        "the head is not watched",
         "gateway gw-9 is not watched",
         "node n1 is not watched",
     ]
-    assert "--metrics host:port" in told[0]
-    assert "--node-metrics host:port" in told[1]
+    assert "--head-metrics host:port" in told[0]
+    assert " --metrics host:port" in told[1]
+    assert "--node-metrics host:port" in told[2]

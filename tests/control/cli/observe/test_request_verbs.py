@@ -43,7 +43,7 @@ def test_requests_are_shown_a_line_each_the_newest_last_and_as_json(
     page = json.loads(asked_head.run("requests", *asked).stdout)
     assert [each["request_id"] for each in page["requests"]] == ["req_2"]
     assert page["gateways"][0]["answered"]
-    assert asked_head.admin.gateway.asked[-1].list.limit == 8
+    assert asked_head.admin.gateway.asked[-1].list.limit == 100
 
 
 def test_what_cannot_be_asked_is_one_line(asked_head: AskedHead) -> None:
@@ -77,6 +77,14 @@ def test_a_request_is_explained_in_words_and_as_json(asked_head: AskedHead) -> N
     assert lines[-1] == "1.500 ms it ends: rejected, queue_full"
     found = json.loads(asked_head.run("explain", "req_2", "--json").stdout)
     assert found["record"]["drop_reason"] == "queue_full"
+
+
+def test_an_id_that_the_api_gives_all_requests_by_is_said_to_be_none(
+    asked_head: AskedHead,
+) -> None:
+    told = asked_head.run("explain", "tail")
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert "ID is tail, by which the admin API gives all requests" in told.stderr
 
 
 def test_one_that_nobody_keeps_is_told_so(asked_head: AskedHead) -> None:

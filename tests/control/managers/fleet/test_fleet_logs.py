@@ -14,9 +14,13 @@ from penstock.control.machine_logs.values import Author, LoggedPart, LogQuestion
 from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.fleet_logs import (
     AGAIN_LOOKS,
+    ALIVE_EVERY,
     ELSEWHERE,
     GATHER,
     MOST_READERS,
+    MOST_WAITS,
+    NOBODY,
+    SILENT,
     FleetLogs,
     FleetNote,
     LogSources,
@@ -158,6 +162,49 @@ async def test_a_gateway_that_logs_where_nobody_reads_is_named(fleet: Fleet) -> 
     ]
 
 
+async def test_of_a_gateway_that_logs_elsewhere_that_is_told_and_a_name_of_nobody_is_an_error(
+    fleet: Fleet,
+) -> None:
+    view = fleet.cluster.view()
+    fleet.cluster.replace(view.with_gateway(Gateway("gw-2", GatewayState.READY)))
+    for machine in (fleet.head, *fleet.machines.values()):
+        machine.written.clear()
+    assert await fleet.told(ALL._replace(of="gw-2")) == [f"note: gateway gw-2: {ELSEWHERE}"]
+    assert await fleet.told(ALL._replace(of="gw-1")) == []
+    assert await fleet.told(ALL._replace(of="gw-3")) == [f"error: gw-3: {NOBODY}"]
+
+
+async def test_machines_that_break_or_end_too_soon_are_named_and_nobody_waits_for_them(
+    fleet: Fleet,
+) -> None:
+    fleet.machines["n1"].error = OSError("the disk is gone")
+    fleet.machines["n2"].ends = True
+    assert sorted(await fleet.told())[:2] == [
+        "error: node n1: its logs cannot be read: OSError('the disk is gone')",
+        "error: node n2: it ended before it had told all",
+    ]
+
+
+@pytest.mark.parametrize("asked", [ALL, FOLLOW, ALL._replace(ids=("abcdefgh",))])
+async def test_a_machine_that_only_says_that_it_is_there_is_waited_for_half_a_minute(
+    fleet: Fleet, asked: LogQuestion
+) -> None:
+    fleet.machines["n1"].hangs = True
+    told, passed = list[str](), 0
+    async with aclosing(fleet.logs.read(asked)) as reading:
+        assert await anext(reading) == []
+        while not told:
+            taking = asyncio.ensure_future(anext(reading))
+            while not taking.done():
+                if fleet.clock.sleepers:
+                    fleet.clock.advance(ALIVE_EVERY)
+                    passed += 1
+                await asyncio.sleep(0)
+            told = words(await taking)
+    assert f"error: node n1: {SILENT}" in told
+    assert passed >= MOST_WAITS
+
+
 async def test_by_a_clients_id_lines_are_found_that_know_ours_alone(fleet: Fleet) -> None:
     settled = {"request_id": OURS, "client_request_id": "mine"}
     fleet.head.written += [line_of(GATEWAY, 7, "settled", **settled)]
@@ -193,8 +240,9 @@ async def test_a_node_that_comes_back_is_read_on_from_where_it_was(fleet: Fleet)
         assert lost == ["error: node n1: it is gone", "error: node n1: it is away"]
         assert await follower.look(2 * AGAIN_LOOKS) == []
         n1.error = None
-        n1.written = [line_of(R1, 2, "two"), line_of(R1, 15, "meanwhile")]
-        assert await follower.until("n1: meanwhile") == ["n1: meanwhile"]
+        # One of the same moment as the last that was told.
+        n1.written = [line_of(R1, 2, "two"), line_of(R1, 2, "too"), line_of(R1, 15, "meanwhile")]
+        assert await follower.until("n1: meanwhile") == ["n1: too", "n1: meanwhile"]
     assert n1.asked[-1].tail == MOST_LINES
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.control.errors import InvalidInput, NotFound, Unavailable
+from penstock.control.errors import InvalidInput, NotAdmitted, NotFound, Unavailable
 from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.observe.explain import MOST_OF_AN_ID, MOST_TAILS, ExplainManager
 from penstock.control.managers.observe.link import MOST_UNSENT, GatewayLink, Reply
@@ -77,8 +77,8 @@ async def test_what_all_keep_is_told_in_one_order_and_who_is_missing() -> None:
 
 
 async def test_pages_over_several_gateways_leave_nothing_out_and_tell_nothing_twice() -> None:
-    # Many have the same microsecond, and one gateway has only old ones.
-    new = [record(f"req_{n:02}", 100 + n // 4) for n in range(24)]
+    # Many have the same microsecond, more than a page has, and one gateway has only old ones.
+    new = [record(f"req_{n:02}", 100 + n // 16) for n in range(48)]
     old = ExplainingGateway("gw-3", *(record(f"req_old_{n}", 50) for n in range(3)))
     gateways = ExplainingGateway("gw-1", *new[::2]), ExplainingGateway("gw-2", *new[1::2]), old
     async with asking(*gateways) as explain:
@@ -88,7 +88,7 @@ async def test_pages_over_several_gateways_leave_nothing_out_and_tell_nothing_tw
             found = await explain.listed(RequestFilter(limit=5), place)
             told += [each.record.request_id for each in found.kept]
             place, pages = found.next, pages + 1
-    expected = [f"req_{n:02}" for n in reversed(range(24))]
+    expected = [f"req_{n:02}" for n in reversed(range(48))]
     assert told == [*expected, "req_old_2", "req_old_1", "req_old_0"]
 
 
@@ -125,6 +125,18 @@ async def test_the_next_life_of_a_gateway_is_asked_and_the_end_of_the_last_takes
         await asyncio.sleep(0)
         assert await listed(explain) == ["req_new"]
         assert last.asked == []
+
+
+async def test_of_two_processes_of_one_id_the_one_whose_place_was_taken_is_refused() -> None:
+    async with asking() as explain:
+        explain.connect("gw-1", "i1")
+        second = explain.connect("gw-1", "i2")
+        for _ in range(2):
+            with pytest.raises(NotAdmitted, match="gw-1 is not let in: another process has its id"):
+                explain.connect("gw-1", "i1")
+        second = explain.connect("gw-1", "i2")  # its stream broke, which is no flip
+        explain.disconnect(second)
+        explain.disconnect(explain.connect("gw-1", "i1"))
 
 
 async def test_no_more_is_taken_than_was_asked_for() -> None:
@@ -165,6 +177,15 @@ async def test_one_request_is_found_by_our_id_and_by_its_callers_the_newest_firs
         assert [each.gateway for each in (await explain.found("req_1")).kept] == ["gw-1"]
         found = (await explain.found("mine")).kept
         assert [each.record.request_id for each in found] == ["req_2", "req_1"]
+
+
+async def test_who_calls_a_request_by_anothers_id_hides_nothing_of_it() -> None:
+    gateway = ExplainingGateway(
+        "gw-1", record("req_1", 10), record("req_2", 20, client_request_id="req_1")
+    )
+    async with asking(gateway) as explain:
+        found = (await explain.found("req_1")).kept
+    assert [each.record.request_id for each in found] == ["req_1", "req_2"]
 
 
 async def test_where_none_has_it_each_says_since_when_it_keeps_them_or_that_it_is_gone() -> None:

@@ -59,6 +59,14 @@ def test_gateways_are_added_up_and_another_instance_counts_from_nothing() -> Non
     assert book.totals()["mini", "error_rate"] == SloCount("error_rate", 110, 20)
 
 
+def test_two_processes_of_one_id_that_report_in_turn_are_counted_once_each() -> None:
+    book = SloBook()
+    for _ in range(3):
+        for instance, requests in (("i", 100), ("j", 50)):
+            book.observe("a", instance, told(requests, 5), NOON)
+    assert book.totals()["mini", "error_rate"] == SloCount("error_rate", 50, 5)
+
+
 def test_a_deployment_that_begins_anew_under_its_name_counts_anew() -> None:
     book = SloBook()
     book.observe("a", "i", told(0, 0), NOON)

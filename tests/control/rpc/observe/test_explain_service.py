@@ -14,6 +14,7 @@ from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.observe.explain import ExplainManager
 from penstock.control.outside.clock import SystemClock
 from penstock.control.rpc.explain_service import ExplainService
+from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.observe.asking import RequestFilter
 from penstock.v1 import explain_pb2, routes_pb2_grpc
 from tests.fakes.explaining_gateway import (
@@ -64,7 +65,10 @@ class Served:
 
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
-    explain = ExplainManager(Cluster(), SystemClock())
+    view = ClusterView()
+    for name in ("gw-1", "gw-2"):
+        view = view.with_gateway(Gateway(name, GatewayState.REMOTE))
+    explain = ExplainManager(Cluster(view), SystemClock())
     server = grpc.aio.server()
     routes_pb2_grpc.add_RoutesServicer_to_server(OnlyExplain(explain), server)  # type: ignore[no-untyped-call]
     port = server.add_insecure_port("127.0.0.1:0")
@@ -84,7 +88,7 @@ async def test_a_gateway_is_asked_on_its_stream_for_as_long_as_it_is_open(served
         assert (await served.explain.listed(wanted, None)).kept == []
         asked = explain_pb2.RequestFilter(
             deployment="mini", tenant="acme", status=5, reason="queue_full",
-            slower_than_ms=9, since_us=11, limit=8, before_us=13,
+            slower_than_ms=9, since_us=11, limit=100, before_us=13,
         )  # fmt: skip
         assert gateway.asked[-1].list == asked
         life.cancel()
@@ -121,6 +125,22 @@ async def test_one_that_answers_what_nobody_asked_is_sent_away_and_the_others_ar
 
 async def test_a_stream_that_does_not_say_whose_it_is_is_refused(served: Served) -> None:
     assert await ExplainingGateway("").over(served.routes) is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_gateway_that_has_not_reported_is_refused_and_two_of_one_id_are(
+    served: Served,
+) -> None:
+    refused = grpc.StatusCode.FAILED_PRECONDITION
+    assert await ExplainingGateway("gw-9").over(served.routes) is refused
+    first, second = ExplainingGateway(), ExplainingGateway()
+    second.instance = "i2"
+    async with asyncio.TaskGroup() as tasks:
+        left = tasks.create_task(first.over(served.routes))
+        await served.connected("gw-1")
+        life = tasks.create_task(second.over(served.routes))
+        assert await left is grpc.StatusCode.OK
+        assert await first.over(served.routes) is refused
+        life.cancel()
 
 
 async def test_numbers_and_words_that_nobody_knows_are_taken_as_they_are(served: Served) -> None:

@@ -38,7 +38,8 @@ TEXT: Final[dict[int | str, dict[str, Any]]] = {
 
 ENTRIES: Final[dict[int | str, dict[str, Any]]] = {
     status.HTTP_200_OK: {
-        "description": "An object on each line: a line of a log, or what is to be known of them",
+        "description": "An object on each line: a line of a log, or what is to be known of them;"
+        " and empty lines, which say that somebody is there",
         "content": {NDJSON: {"schema": LogEntryModel.model_json_schema()}},
     }
 }
@@ -107,7 +108,9 @@ async def _entries(
 ) -> AsyncGenerator[bytes, None]:
     async with aclosing(told):
         async for some in told:
-            yield b"".join(f"{_entry(each).model_dump_json()}\n".encode() for each in some)
+            # An empty line, which says that somebody is there: nothing would not be sent.
+            lines = (f"{_entry(each).model_dump_json()}\n".encode() for each in some)
+            yield b"".join(lines) or b"\n"
 
 
 def _entry(told: Told) -> LogEntryModel:

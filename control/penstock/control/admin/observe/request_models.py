@@ -61,7 +61,7 @@ class ExplainedModel(BaseModel):
     record: RequestRecord
     story: Story
     namesakes: list[str] = Field(
-        description="our ids of older requests that have this id of their caller's, too"
+        description="our ids of other requests that have this id of their caller's or trace's"
     )
     gateways: list[GatewayAnswer]
 

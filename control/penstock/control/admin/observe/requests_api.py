@@ -56,7 +56,7 @@ Reason = Annotated[
 
 Since = Annotated[str, Query(max_length=64, description=f"received since then: {SHAPE}")]
 RequestId = Annotated[
-    str, Path(min_length=1, max_length=LONGEST_ID, description="ours, or its caller's")
+    str, Path(min_length=1, max_length=LONGEST_ID, description="ours, its caller's, or its trace's")
 ]
 
 
@@ -123,9 +123,9 @@ class RequestsApi:
         return Taken(first, told, media_type=SSE, within=self._taken_within)
 
     async def explain_request(self, request_id: RequestId, caller: Viewer) -> ExplainedModel:
-        """All that was decided about a request, with its inputs, and what that comes to in words;
-        of several that have this id of their caller's, the newest. The client's address is told
-        to operators and admins."""
+        """All that was decided about a request, with its inputs, and what that comes to in words.
+        Where several have this id, of the one that it is our id of, else of the newest. The
+        client's address is told to operators and admins."""
         found = await self._explain.found(request_id)
         newest, *others = found.kept
         sees_all = caller.role.includes(Role.OPERATOR)

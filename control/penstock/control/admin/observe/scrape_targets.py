@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from penstock.control.node_addresses import LOOPBACK, is_loopback, is_wildcard
 from penstock.control.state.cluster import ClusterView, GatewayState
 from penstock.control.state.fleet.replica import NodeState
+
+HEAD_JOB: Final = "penstock-head"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ def scrape_targets(view: ClusterView, head: str, asked_at: str) -> dict[str, Scr
 def _processes(view: ClusterView, head: str) -> Iterator[tuple[str, str, Mapping[str, str]]]:
     """The address that each was told, the host of its machine as the head sees it, and labels. One
     that is silent is told of: that it does not answer is news."""
-    yield head, LOOPBACK, {"job": "penstock-head"}
+    yield head, LOOPBACK, {"job": HEAD_JOB}
     # Of two at one address, one of which takes the other's place, the newer one.
     for name, gateway in sorted(view.gateways.items(), reverse=True):
         if (report := gateway.report) and gateway.state is not GatewayState.STOPPED:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.hosts import bracketed
 from penstock.control.admin.observe.scrape_targets import scrape_targets
+from penstock.control.admin.observe.target_models import ScrapeTargetModel
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.resources import resources
 from penstock.control.managers.cluster import Cluster
-
-
-class ScrapeTargetModel(BaseModel):
-    """Targets with the same labels, as Prometheus's `http_sd_configs` take them."""
-
-    targets: list[str] = Field(description="host:port")
-    labels: dict[str, str] = Field(description="of all that they tell")
 
 
 def scrape_targets_api(cluster: Cluster, head_metrics: str) -> APIRouter:

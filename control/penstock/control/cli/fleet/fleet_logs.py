@@ -23,6 +23,8 @@ async def fleet_logs(admin: AdminClient, wanted: Wanted, *, as_json: bool) -> bo
     """Prints them; whether all could be read."""
     whole = True
     async for line in lines_of(admin.logs(**wanted)):
+        if not line:
+            continue
         entry = LogEntryModel.model_validate_json(line)
         whole &= not entry.error
         if as_json:

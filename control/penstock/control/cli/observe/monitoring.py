@@ -9,10 +9,13 @@ from typing import Annotated
 
 import typer
 
-from penstock.control.admin.observe.scrape_targets_api import ScrapeTargetModel
+from penstock.control.admin.observe.scrape_targets import HEAD_JOB
+from penstock.control.admin.observe.target_models import ScrapeTargetModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import verb
 from penstock.control.outside.admin_client import AdminClient
+from penstock.control.state.cluster import GatewayState
+from penstock.control.state.fleet.replica import NodeState
 
 monitoring = typer.Typer(
     name="monitoring", no_args_is_help=True, help="How Prometheus and Grafana watch this."
@@ -23,6 +26,10 @@ TOKEN_FILE = Path("/etc/prometheus/penstock.token")
 RULES = Path("deploy", "monitoring", "rules")
 # Two kinds of processes, and the option by which they say where their metrics are.
 FLAGS = {"gateway": "--metrics", "node": "--node-metrics"}
+HEAD_UNWATCHED = (
+    "the head is not watched: start it with --head-metrics host:port, which Prometheus has to"
+    " reach; until then PenstockHeadGone fires"
+)
 
 
 @verb(monitoring, "config", has_json=False)
@@ -75,11 +82,13 @@ scrape_configs:
 async def _told(admin: AdminClient) -> list[str]:
     """What has to be said beside it: of processes that cannot be watched as they are."""
     targets = await admin.scrape_targets()
+    gateways, nodes = await admin.gateways(), await admin.nodes()
     known = {
-        "gateway": [it.id for it in await admin.gateways()],
-        "node": [it.id for it in await admin.nodes()],
+        "gateway": [it.id for it in gateways if it.state != GatewayState.STOPPED],
+        "node": [it.id for it in nodes if it.state != NodeState.LOST],
     }
-    return [
+    headless = all(it.labels.get("job") != HEAD_JOB for it in targets)
+    return [HEAD_UNWATCHED] * headless + [
         f"{kind} {name} is not watched: start it with {FLAGS[kind]} host:port, which Prometheus"
         " has to reach"
         for kind, names in known.items()

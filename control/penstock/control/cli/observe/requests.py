@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 
 from penstock.control.admin.observe.request_models import (
     ExplainedModel,
-    LeftOutModel,
     RequestModel,
 )
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import asks_head, say, say_json
+from penstock.control.cli.observe.following import Following
 from penstock.control.cli.outcome import finish
 from penstock.control.cli.tables import on_one_line
-from penstock.control.errors import Unavailable
-from penstock.control.outside.admin_client import AdminClient
+from penstock.control.errors import invalid_setting
+from penstock.control.outside.request_client import TAIL
 from penstock.control.state.observe.asking import GatewayAnswer
-
-ASK_AGAIN = timedelta(seconds=1)
-HEAD_AWAY = 60  # times in a row
-REMEMBERED = 2000  # requests that are not shown once more
 
 
 @asks_head("requests")
@@ -61,11 +55,12 @@ def requests(
         "slower_than_ms": slower_than_ms or "",
     }
     wanted = {name: str(value) for name, value in said.items() if value}
-    listed = {**wanted, "since": since} if since else wanted
     if follow:
-        following = _Following(listed, last, as_json=head.as_json)
-        head.ask(lambda admin: following.run(admin, wanted))
+        shown = RequestModel.model_dump_json if head.as_json else line
+        following = Following(shown, _all_answered)
+        head.ask(lambda admin: following.run(admin, wanted, since, last))
         return
+    listed = {**wanted, "since": since} if since else wanted
     page = head.ask(lambda admin: admin.requests(listed, limit=last))
     if head.as_json:
         say_json(page)
@@ -79,7 +74,8 @@ def requests(
 def explain(
     head: Head,
     request_id: Annotated[
-        str, typer.Argument(metavar="ID", help="Its x-request-id, or its caller's own.")
+        str,
+        typer.Argument(metavar="ID", help="Its x-request-id, its caller's or its trace's."),
     ],
 ) -> None:
     """Tell what became of a request, and why: what was decided when, and with which inputs.
@@ -89,6 +85,11 @@ def explain(
       penstock explain req_0f3a1c2b
       penstock explain req_0f3a1c2b --json
     """
+    if request_id == TAIL:
+        raise invalid_setting(
+            f"ID is {TAIL}, by which the admin API gives all requests as they end: name the request"
+            " by our id, which `penstock requests` shows"
+        )
     found = head.ask(lambda admin: admin.explain(request_id))
     say(head, found, "\n".join(map(on_one_line, _story(found))))
     _all_answered(found.gateways)
@@ -116,7 +117,7 @@ def _story(found: ExplainedModel) -> Iterator[str]:
     yield from (f"{moment.at_us / 1000:>12.3f} ms  {moment.text}" for moment in story.line)
     if found.namesakes:
         yield ""
-        yield f"older requests that their caller calls so: {', '.join(found.namesakes)}"
+        yield f"other requests that have this id: {', '.join(found.namesakes)}"
 
 
 def _all_answered(gateways: Iterable[GatewayAnswer]) -> bool:
@@ -125,53 +126,3 @@ def _all_answered(gateways: Iterable[GatewayAnswer]) -> bool:
     for each in missing:
         typer.echo(f"without what gateway {each.id} keeps: {each.detail}", err=True)
     return not missing
-
-
-class _Following:
-    """Shows what is kept, then what ends; a head that is started anew in between is waited for."""
-
-    def __init__(self, listed: Mapping[str, str], last: int, *, as_json: bool) -> None:
-        self._listed = listed
-        self._last = last
-        self._as_json = as_json
-        self._shown: dict[str, None] = {}
-        self._telling: Sequence[GatewayAnswer] = ()
-
-    async def run(self, admin: AdminClient, wanted: Mapping[str, str]) -> None:
-        """Until it is ended. Raises `Unavailable` where no head answers for long."""
-        away = 0
-        while True:
-            try:
-                begun = False
-                async for told in admin.follow_requests(wanted):
-                    away = 0
-                    if not begun:  # from here on nothing ends unseen: now what had ended before
-                        page = await admin.requests(self._listed, limit=self._last)
-                        for each in reversed(page.requests):
-                            self._show(each)
-                        begun = True
-                    self._say(told)
-            except Unavailable:
-                away += 1
-                if away > HEAD_AWAY:
-                    raise
-            await asyncio.sleep(ASK_AGAIN.total_seconds())
-
-    def _say(self, told: RequestModel | LeftOutModel | list[GatewayAnswer]) -> None:
-        if isinstance(told, RequestModel):
-            self._show(told)
-        elif isinstance(told, LeftOutModel):
-            typer.echo(
-                f"{told.left_out} that ended here are left out: they were too many", err=True
-            )
-        elif told != self._telling:
-            _all_answered(told)
-            self._telling = told
-
-    def _show(self, it: RequestModel) -> None:
-        if it.request_id in self._shown:
-            return
-        self._shown[it.request_id] = None
-        if len(self._shown) > REMEMBERED:
-            del self._shown[next(iter(self._shown))]
-        typer.echo(it.model_dump_json() if self._as_json else line(it))

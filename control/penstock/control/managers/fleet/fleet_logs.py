@@ -7,6 +7,7 @@ the machines' clocks have them. What is to be known of the reading itself stands
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from datetime import timedelta
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 
 from penstock.control.errors import PenstockError, Unavailable
 from penstock.control.machine_logs.lines import micros, our_ids
+from penstock.control.machine_logs.sources import COMPARER_LOG, HEAD_LOG, WARM_POOL_LOG
 from penstock.control.machine_logs.values import (
     LoggedLine,
     LoggedPart,
@@ -22,8 +24,11 @@ from penstock.control.machine_logs.values import (
 )
 from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.fleet.replica_logs import MOST_LINES, AgentLogs
+from penstock.control.state.cluster import ClusterView
 from penstock.control.state.fleet.replica import NodeId, NodeState
 from penstock.control.supervision.clock import Clock
+
+log = logging.getLogger(__name__)
 
 MOST_READERS: Final = 4
 MOST_BYTES: Final = 16 << 20  # of what was written before
@@ -33,6 +38,13 @@ GATHER: Final = timedelta(milliseconds=500)
 HERE: Final = ""  # the machine of the head, among nodes
 AGAIN_LOOKS: Final = 10  # after which a node is asked again that does not answer
 ELSEWHERE: Final = "its log is where it was started, and not read here"
+NOBODY: Final = "no process or deployment is called so, and no log of that name has such lines"
+ONLY_ONES: Final = (HEAD_LOG, COMPARER_LOG, WARM_POOL_LOG)  # that have no names
+ALIVE_EVERY: Final = timedelta(seconds=5)
+MOST_WAITS: Final = 6  # for a machine that tells no line
+SILENT: Final = (
+    f"it has told no line for {MOST_WAITS * ALIVE_EVERY.seconds} s, and is waited for no longer"
+)
 _AHEAD: Final = 8  # parts that are taken from machines before they are told
 _AT_ONCE: Final = 200  # lines that are told together
 
@@ -59,6 +71,7 @@ class FleetNote(NamedTuple):
 
 
 Told = FleetLine | FleetNote
+_Part = LoggedPart | PenstockError
 
 
 class FleetLogs:
@@ -83,9 +96,15 @@ class FleetLogs:
         try:
             yield []
             if asked.ids:
-                asked = asked._replace(ids=await self._all_ids(asked))
+                lines = list[FleetLine]()
+                once = asked._replace(follow=False, of="")
+                async with aclosing(self._machines(once)) as machines:
+                    async for told in machines.before():
+                        lines += (each for each in told if isinstance(each, FleetLine))
+                        yield []
+                asked = asked._replace(ids=_all_ids(asked.ids, lines))
             async with aclosing(self._machines(asked)) as machines:
-                for told in await machines.before():
+                async for told in machines.before():
                     yield told
                 while asked.follow:
                     await self._clock.sleep(GATHER)
@@ -93,32 +112,26 @@ class FleetLogs:
         finally:
             self._readers -= 1
 
-    async def _all_ids(self, asked: LogQuestion) -> tuple[str, ...]:
-        """By which lines may name the request."""
-        once = asked._replace(follow=False, of="")
-        async with aclosing(self._machines(once)) as machines:
-            found = await machines.before()
-        lines = [each.line.text for told in found for each in told if isinstance(each, FleetLine)]
-        ours = dict.fromkeys(known for line in lines for known in our_ids(line))
-        return tuple(dict.fromkeys((*asked.ids, *list(ours)[:MOST_IDS])))
-
     def _machines(self, asked: LogQuestion) -> _Machines:
-        return _Machines(self._cluster, self._sources, asked, micros(self._clock.now()))
+        return _Machines(self._cluster, self._sources, asked, self._clock)
 
 
 class _Machines:
     """All that are read for one reader, each by a task of its own."""
 
     def __init__(
-        self, cluster: Cluster, sources: LogSources, asked: LogQuestion, now_us: int
+        self, cluster: Cluster, sources: LogSources, asked: LogQuestion, clock: Clock
     ) -> None:
         self._cluster = cluster
         self._sources = sources
         self._asked = asked
-        self._now_us = now_us
+        self._clock = clock
+        self._now_us = micros(clock.now())
         self._tasks: dict[str, asyncio.Task[None]] = {}  # `aclose` ends them
-        self._parts: asyncio.Queue[tuple[str, LoggedPart | PenstockError]] = asyncio.Queue(_AHEAD)
-        self._reached: dict[str, int] = {}  # the time of the last line of each
+        # None: `ALIVE_EVERY` is over once more.
+        self._parts: asyncio.Queue[tuple[str, _Part | None]] = asyncio.Queue(_AHEAD)
+        self._reached: dict[str, list[LoggedLine]] = {}  # the last of each, all of one moment
+        self._again: dict[str, list[LoggedLine]] = {}  # that come once more, as it is asked anew
         self._looks = 0
         self._begun: dict[str, int] = {}  # at which look each was asked last
         self._troubles: dict[str, str] = {}  # of each, as it was told
@@ -126,28 +139,56 @@ class _Machines:
 
     async def aclose(self) -> None:
         """Nobody reads on."""
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await _ended(self._tasks.values())
 
-    async def before(self) -> Iterable[Sequence[Told]]:
-        """What was written before, from all machines that answer."""
-        found, notes = list[FleetLine](), list[FleetNote]()
-        elsewhere = set(self._cluster.view().gateways) if not self._asked.of else set[str]()
-        nodes, troubles = self._nodes()
-        notes += troubles
-        waited_for = {HERE, *nodes}
-        for node in (HERE, *nodes):
+    async def before(self) -> AsyncGenerator[Sequence[Told], None]:
+        """What was written before, from all machines that answer; nothing each five seconds."""
+        found, view = list[FleetLine](), self._cluster.view()
+        elsewhere = {name for name in view.gateways if self._asked.of in ("", name)}
+        nodes, notes = self._nodes()
+        waits = dict.fromkeys((HERE, *nodes), 0)  # for lines, in `ALIVE_EVERY`
+        for node in waits:
             self._begin(node, self._asked)
-        while waited_for:
-            node, part = await self._parts.get()
-            if isinstance(part, PenstockError) or part.caught_up:
-                waited_for.discard(node)
-            notes += self._notes_of(node, part)
-            found = _newest([*found, *self._lines_of(node, part)], self._asked.tail)
-            elsewhere -= set(part.gateways) if isinstance(part, LoggedPart) else set()
-        notes += [FleetNote(f"gateway {each}: {ELSEWHERE}") for each in sorted(elsewhere)]
-        return [notes, *(found[at : at + _AT_ONCE] for at in range(0, len(found), _AT_ONCE))]
+        ticking = asyncio.ensure_future(self._tick())
+        try:
+            while waits:
+                node, part = await self._parts.get()
+                if part is None:
+                    yield []
+                    notes = [*notes, *self._given_up(waits)]
+                    continue
+                notes = [*notes, *self._notes_of(node, part)]
+                lines = self._lines_of(node, part)
+                found = _newest([*found, *lines], self._asked.tail)
+                if isinstance(part, PenstockError) or part.caught_up:
+                    waits.pop(node, None)
+                elif lines and node in waits:
+                    waits[node] = 0
+                elsewhere -= set(part.gateways) if isinstance(part, LoggedPart) else set()
+        finally:
+            await _ended([ticking])
+        notes = [*notes, *(FleetNote(f"gateway {it}: {ELSEWHERE}") for it in sorted(elsewhere))]
+        if self._asked.tail and not (found or _is_known(view, self._asked.of)):
+            notes = [*notes, FleetNote(f"{self._asked.of}: {NOBODY}", is_error=True)]
+        yield notes
+        for at in range(0, len(found), _AT_ONCE):
+            yield found[at : at + _AT_ONCE]
+
+    async def _tick(self) -> None:
+        while True:
+            await self._clock.sleep(ALIVE_EVERY)
+            await self._parts.put((HERE, None))
+
+    def _given_up(self, waits: dict[str, int]) -> Sequence[FleetNote]:
+        """Time has passed: what is told of those that are waited for no longer."""
+        notes = list[FleetNote]()
+        for node in list(waits):
+            waits[node] += 1
+            if waits[node] > MOST_WAITS:
+                del waits[node]
+                self._tasks[node].cancel()
+                notes += self._notes_of(node, Unavailable(SILENT))
+        return notes
 
     def next(self) -> Sequence[Told]:
         """What came since, of lines that others cannot come before."""
@@ -156,9 +197,11 @@ class _Machines:
         came: list[FleetLine] = []
         while not self._parts.empty():
             node, part = self._parts.get_nowait()
+            if part is None:
+                continue
             notes = [*notes, *self._notes_of(node, part)]
             came += self._lines_of(node, part)
-        for node in nodes:
+        for node in (HERE, *nodes):
             self._go_on(node)
         until = max(map(_time, self._held), default=0)
         lines = sorted([*self._held, *came], key=_time)
@@ -186,7 +229,8 @@ class _Machines:
         """With a node that has come, or whose agent has ended and is there again."""
         task, begun = self._tasks.get(node), self._begun.get(node, -AGAIN_LOOKS)
         if (task is None or task.done()) and self._looks - begun >= AGAIN_LOOKS:
-            since = max(self._reached.get(node, self._now_us) + 1, self._asked.since_us)
+            self._again[node] = reached = list(self._reached.get(node, ()))
+            since = max(reached[0].time_us if reached else self._now_us, self._asked.since_us)
             self._begin(node, self._asked._replace(since_us=since, tail=MOST_LINES))
 
     def _begin(self, node: str, asked: LogQuestion) -> None:
@@ -194,12 +238,21 @@ class _Machines:
         self._tasks[node] = asyncio.ensure_future(self._read(node, asked))
 
     async def _read(self, node: str, asked: LogQuestion) -> None:
+        """Its parts; at last why there are no more, unless all is told."""
+        caught_up = False
+        trouble: PenstockError = Unavailable("it ended before it had told all")
         try:
             async with aclosing(self._parts_of(node, asked)) as parts:
                 async for part in parts:
+                    caught_up |= part.caught_up
                     await self._parts.put((node, part))
         except PenstockError as error:
-            await self._parts.put((node, error))
+            caught_up, trouble = False, error
+        except Exception as error:
+            log.exception("logs cannot be read", extra={"node": node})
+            caught_up, trouble = False, Unavailable(f"its logs cannot be read: {error!r}")
+        if not caught_up:
+            await self._parts.put((node, trouble))
 
     def _parts_of(self, node: str, asked: LogQuestion) -> AsyncGenerator[LoggedPart, None]:
         if node == HERE:
@@ -207,18 +260,44 @@ class _Machines:
         facts = self._cluster.view().nodes[NodeId(node)].facts
         return self._sources.agents.read_all(facts.agent_address, asked)
 
-    def _notes_of(self, node: str, part: LoggedPart | PenstockError) -> Sequence[FleetNote]:
+    def _notes_of(self, node: str, part: _Part) -> Sequence[FleetNote]:
         where = f"node {node}" if node else "the head"
         if isinstance(part, PenstockError):
             return self._trouble(node, f"{where}: {part}")
         self._troubles.pop(node, None)
         return [FleetNote(f"{where}: {part.note}")] if part.note else []
 
-    def _lines_of(self, node: str, part: LoggedPart | PenstockError) -> Sequence[FleetLine]:
-        if isinstance(part, PenstockError) or not part.lines:
+    def _lines_of(self, node: str, part: _Part) -> Sequence[FleetLine]:
+        if isinstance(part, PenstockError):
             return []
-        self._reached[node] = part.lines[-1].time_us
-        return [FleetLine(line, node) for line in part.lines]
+        lines, again = list[LoggedLine](), self._again.get(node, [])
+        for line in part.lines:
+            if line in again:
+                again.remove(line)
+            else:
+                lines.append(line)
+        known = [*self._reached.get(node, ()), *lines]
+        latest = max((line.time_us for line in known), default=0)
+        self._reached[node] = [line for line in known if line.time_us == latest]
+        return [FleetLine(line, node) for line in lines]
+
+
+async def _ended(tasks: Iterable[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _all_ids(asked: Sequence[str], found: Iterable[FleetLine]) -> tuple[str, ...]:
+    """By which lines may name the request."""
+    ours = dict.fromkeys(known for each in found for known in our_ids(each.line.text))
+    return tuple(dict.fromkeys((*asked, *list(ours)[:MOST_IDS])))
+
+
+def _is_known(view: ClusterView, name: str) -> bool:
+    """Whether somebody who may have written is called so."""
+    groups = view.deployments, view.replicas, view.gateways, view.nodes, ONLY_ONES
+    return not name or any(name in group for group in groups)
 
 
 def _time(told: FleetLine) -> int:

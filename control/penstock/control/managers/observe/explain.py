@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from penstock.control.errors import Code, NotFound, Unavailable
+from penstock.control.errors import Code, NotAdmitted, NotFound, Unavailable
 from penstock.control.managers.cluster import Cluster
 from penstock.control.managers.observe.link import GatewayLink
 from penstock.control.managers.observe.tail import Followed, Tail
@@ -32,8 +32,10 @@ log = logging.getLogger(__name__)
 
 WITHIN: Final = timedelta(seconds=2)
 MOST_TAILS: Final = 16
-MOST_LISTED: Final = 1000  # that a gateway tells at once
+LEAST_LISTED: Final = 100  # that a gateway is asked for
+MOST_LISTED: Final = 1000  # that it tells at once
 MOST_OF_AN_ID: Final = 20  # of one gateway: callers may use theirs again
+MOST_LIVES: Final = 8  # of a gateway, that are remembered
 STILL_THERE: Final = timedelta(seconds=10)  # a follower is told something at least so often
 # Between what a follower is given: a thousand a second are enough for anybody, and leave the head
 # its time.
@@ -48,6 +50,10 @@ _AWAY: Final[Mapping[GatewayState, str]] = {
 }
 _NO_STREAM: Final = "it has no stream to be asked by: it lost it, or is of an older version"
 _NO_TAIL: Final = "it tells no more: it has ended that by itself, or takes no questions"
+_TWICE: Final = (
+    "another process has its id and its stream, so that what this one decides cannot be asked for:"
+    " give each an id of its own"
+)
 _Answers = list[tuple[GatewayAnswer, KeptRecords]]
 
 
@@ -62,7 +68,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All that have an id, the newest first: at least one."""
+    """All that have an id, at least one: first the one that we gave it to, then the newest."""
 
     kept: Sequence[Kept]
     gateways: Sequence[GatewayAnswer]
@@ -76,12 +82,21 @@ class ExplainManager:
         self._clock = clock
         self._within = within
         self._links: dict[str, GatewayLink] = {}
+        # Of each that has one: instances whose streams it took the place of.
+        self._earlier: dict[str, tuple[str, ...]] = {}
         self._tails: set[Tail] = set()
         self._closed = False
 
     def connect(self, gateway: str, instance: str) -> GatewayLink:
-        """A gateway has opened a stream: it counts from here on, and an older one of it ends."""
-        if before := self._links.pop(gateway, None):
+        """A gateway has opened a stream: it counts from here on, and an older one of it ends.
+        Raises `NotAdmitted` for a process whose place another one has taken: both of them live."""
+        if before := self._links.get(gateway):
+            earlier = self._earlier.get(gateway, ())
+            if instance != before.instance and instance in earlier:
+                self._cluster.liveness.refuse(f"gateway {gateway}", _TWICE, self._clock.steady())
+                raise NotAdmitted(f"gateway {gateway} is not let in: {_TWICE}")
+            if instance != before.instance:
+                self._earlier[gateway] = (*earlier[1 - MOST_LIVES :], before.instance)
             before.end()
         link = self._links[gateway] = GatewayLink(gateway, instance)
         for tail in self._tails:
@@ -89,6 +104,10 @@ class ExplainManager:
             tail.changed()
         log.info("gateway can be asked", extra={"gateway": gateway, "instance": instance})
         return link
+
+    def knows(self, gateway: str) -> bool:
+        """Whether it has reported: what only says a name is none."""
+        return gateway in self._cluster.view().gateways
 
     @property
     def connected(self) -> frozenset[str]:
@@ -99,12 +118,14 @@ class ExplainManager:
         """It has ended."""
         if self._links.get(link.gateway) is link:
             del self._links[link.gateway]
+            self._earlier.pop(link.gateway, None)
         link.end()
 
     async def listed(self, wanted: RequestFilter, after: Place | None) -> Listed:
         """The newest `limit`, or those behind a place."""
-        # One more, which is that of the place itself, or says that there are others.
-        asked = replace(wanted, limit=min(wanted.limit + 1, MOST_LISTED))
+        # One more, which is that of the place itself, or says that there are others; and of one
+        # microsecond as many as there may be, since no place is asked for within it.
+        asked = replace(wanted, limit=min(max(wanted.limit + 1, LEAST_LISTED), MOST_LISTED))
         asked = replace(asked, before_us=after.before_us) if after else asked
         answers = await self._ask(lambda link: link.list(asked))
         told = [(answer.id, said) for answer, said in answers]
@@ -112,8 +133,8 @@ class ExplainManager:
         return Listed(page.kept, page.next, [answer for answer, _ in answers])
 
     async def found(self, request_id: str) -> Found:
-        """Those that have this id, be it ours or their caller's. Raises `unknown-request`, and
-        `Unavailable` where nobody answers."""
+        """Those that have this id: ours, their caller's, or their trace's. Raises
+        `unknown-request`, and `Unavailable` where nobody answers."""
         answers = await self._ask(lambda link: link.find(request_id, MOST_OF_AN_ID))
         gateways = [answer for answer, _ in answers]
         kept = [Kept(record, answer.id) for answer, said in answers for record in said.records]
@@ -122,7 +143,11 @@ class ExplainManager:
             raise Unavailable(f"no gateway answers{told}")
         if not kept:
             raise NotFound(f"no gateway keeps a request {request_id!r}{told}", Code.UNKNOWN_REQUEST)
-        return Found(sorted(kept, key=lambda each: each.place, reverse=True), gateways)
+
+        def rank(each: Kept) -> tuple[bool, Place]:
+            return each.record.request_id == request_id, each.place  # nobody chooses our ids
+
+        return Found(sorted(kept, key=rank, reverse=True), gateways)
 
     async def follow(self, wanted: RequestFilter) -> AsyncGenerator[Followed, None]:
         """What ends from now on, and at once who tells of it; ends with the head. Raises

@@ -19,6 +19,7 @@ SLICE: Final = timedelta(minutes=1)
 """The counts of a window are kept in slices of this."""
 
 _Key = tuple[str, str]  # deployment, objective
+_Counts = dict[_Key, SloCount]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,9 @@ class SloBook:
     """Takes what gateways report of objectives."""
 
     def __init__(self) -> None:
-        # By gateway: the instance whose counts these are, and its latest.
-        self._latest: dict[str, tuple[str, dict[_Key, SloCount]]] = {}
+        # By gateway: its latest counts, by the instance that counts; of the last two, since one
+        # that ends may be heard between those of its next life.
+        self._latest: dict[str, dict[str, _Counts]] = {}
         self._totals: dict[_Key, SloCount] = {}
         self._slices: dict[_Key, deque[_Slice]] = {}
 
@@ -42,11 +44,11 @@ class SloBook:
         self, gateway_id: str, instance: str, counts: Iterable[DeploymentCounts], now: datetime
     ) -> None:
         """A gateway's report; another instance of it counts from 0 again."""
-        known = self._latest.get(gateway_id)
-        before = known[1] if known and known[0] == instance else {}
+        known = self._latest.setdefault(gateway_id, {})
+        is_new, before = not known, known.pop(instance, {})
         latest = {(of.deployment, each.objective): each for of in counts for each in of.slo}
-        self._latest[gateway_id] = (instance, latest)
-        if known is None:
+        self._latest[gateway_id] = dict([*known.items(), (instance, latest)][-2:])
+        if is_new:
             return
         for key, count in latest.items():
             earlier = before.get(key, SloCount(key[1]))

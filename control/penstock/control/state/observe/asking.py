@@ -120,8 +120,8 @@ class Page(NamedTuple):
 
 def page_of(told: Iterable[tuple[str, KeptRecords]], limit: int, after: Place | None) -> Page:
     """What stands behind a place, of what each gateway said when it was asked for its newest
-    `limit` from there on. What is older than the last of one that has more is left for later: what
-    it has in between is not known."""
+    `limit` or more from there on. What is older than the last of one that has more is left for
+    later: what it has in between is not known."""
     found, known_until, more = dict[Place, Kept](), Place(0, ""), False
     for gateway, each in told:
         kept = {

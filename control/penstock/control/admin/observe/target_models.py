@@ -1,0 +1,12 @@
+"""Targets of Prometheus as the admin API shows them."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+
+class ScrapeTargetModel(BaseModel):
+    """Targets with the same labels, as Prometheus's `http_sd_configs` take them."""
+
+    targets: list[str] = Field(description="host:port")
+    labels: dict[str, str] = Field(description="of all that they tell")
