@@ -63,7 +63,7 @@ async def test_requests_are_listed_by_what_is_asked_the_newest_first(admin: Admi
     await listed(admin, deployment="mini", reason="queue_full", slower_than_ms=7, limit=3)
     asked = admin.gateway.asked[-1].list
     assert (asked.deployment, asked.reason, asked.slower_than_ms) == ("mini", "queue_full", 7)
-    assert asked.limit == 4
+    assert asked.limit == 100
 
 
 async def test_each_is_told_in_short_and_so_is_who_answered(admin: Admin) -> None:
