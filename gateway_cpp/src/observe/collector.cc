@@ -129,8 +129,14 @@ void set_resource(const Variables& variables, Collector& collector) {
   }
 }
 
+// In letters of either size, as the specification has it.
+bool is_true(std::string_view text) {
+  return std::ranges::equal(text, std::string_view("true"), {},
+                            [](char c) { return static_cast<char>(c | 0x20); });
+}
+
 std::string endpoint(const Variables& variables) {
-  if (value_of(variables, "OTEL_SDK_DISABLED") == "true") return {};
+  if (is_true(value_of(variables, "OTEL_SDK_DISABLED"))) return {};
   if (value_of(variables, "OTEL_TRACES_EXPORTER") == "none") return {};
   const Said found = said(variables, "ENDPOINT");
   if (found.value.empty() || found.name.starts_with(kOfTraces)) return found.value;

@@ -40,7 +40,7 @@ TEST(Collector, HasThePathOfTracesBelowTheAddressOfAllAndNoOtherBelowItsOwn) {
 
 TEST(Collector, IsNotSentToWhereTheOperatorTurnedItOff) {
   const std::string url = "http://c:4318";
-  EXPECT_EQ(read({{"OTEL_EXPORTER_OTLP_ENDPOINT", url}, {"OTEL_SDK_DISABLED", "true"}})->url, "");
+  EXPECT_EQ(read({{"OTEL_EXPORTER_OTLP_ENDPOINT", url}, {"OTEL_SDK_DISABLED", "True"}})->url, "");
   EXPECT_EQ(read({{"OTEL_EXPORTER_OTLP_ENDPOINT", url}, {"OTEL_TRACES_EXPORTER", "none"}})->url,
             "");
 }
