@@ -49,8 +49,8 @@ class Following:
         return self._out.with_suffix(".err").read_text()
 
     def end(self) -> None:
-        """As Ctrl-C does."""
-        self._process.send_signal(signal.SIGINT)
+        """Not as Ctrl-C does: where tests are a background job of a script, SIGINT is ignored."""
+        self._process.terminate()
         self._process.wait(timeout=20)
 
 
