@@ -62,6 +62,22 @@ REFUSED = replace(
 )  # fmt: skip
 
 
+WAITED_TO_GO_ON = replace(
+    failed(OK, "r1", "upstream_error", "resume:lost"),
+    stays=(Stay("mini", turn=QueueTurn(ready=1, with_room=1, waited_us=1_050_000)),),
+)
+
+
+def test_a_wait_is_told_before_the_call_that_it_was_for() -> None:
+    it = replace(WAITED_TO_GO_ON, attempts=(
+        replace(WAITED_TO_GO_ON.attempts[0], sent_us=32, ended_us=199_000),
+        *WAITED_TO_GO_ON.attempts[1:],
+    ))  # fmt: skip
+    words = told(it)
+    assert words.index("r1 fails: upstream_error") < words.index("it has waited 1.05 s")
+    assert words.index("it has waited 1.05 s") < words.index("resume:lost")
+
+
 @pytest.mark.parametrize(
     ("it", "words"),
     [
@@ -132,6 +148,7 @@ REFUSED = replace(
          ["its client left after 0.9 ms, before it was answered"]),
         (replace(OK, outcome="failed", error_code="engine_dead"),
          ["req_1 failed in the middle of an answer that began with 200 (engine_dead), after 2"]),
+        (replace(REFUSED, message="param: temperature"), ["what was wrong: its temperature; the"]),
         (replace(REFUSED, message="x" * 300), ["its client was told: xxx", "xxx ..."]),
         (replace(OK, client="10.0.0.7", client_request_id="own"), ["at 10.0.0.7; its own id: own"]),
         (replace(OK, cost_nanousd=1_234_567), ["cost: 0.001234567 USD"]),

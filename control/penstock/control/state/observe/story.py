@@ -14,6 +14,7 @@ from penstock.control.state.observe.words import OUTCOMES, PHASES, PROGRAMS, cou
 
 LEFT: Final = "cancelled"
 OK: Final = 200
+PARAM: Final = "param: "  # instead of a message that may quote what the client sent
 CUT: Final = 296  # bytes: a message that is longer was cut by its gateway
 NANO: Final = 1_000_000_000
 
@@ -56,7 +57,14 @@ def _title(it: RequestRecord) -> str:
 
 
 def _facts(it: RequestRecord) -> Iterator[tuple[str, str]]:
-    yield "its client was told", _message(it.message)
+    wrong = it.message.removeprefix(PARAM)
+    if wrong == it.message:
+        yield "its client was told", _message(it.message)
+    else:
+        yield (
+            "what was wrong",
+            f"its {wrong}; the words may quote it, and its client alone has them",
+        )
     yield "received", f"{it.received_at:%Y-%m-%d %H:%M:%S.%f} UTC, at {it.path}"
     yield "from", _whose(it)
     yield "model", _model(it)

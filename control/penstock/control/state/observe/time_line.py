@@ -64,7 +64,9 @@ def _stay(stay: Stay, until: int, sent: Sequence[int]) -> Iterator[Moment]:
         yield Moment(at, f"{stay.deployment} has {_load(turn)}")
         yield Moment(at, _place(turn, was_sent=bool(sent)))
         if turn.waited_us >= WORTH_TELLING:
-            yield Moment(sent[0] if sent else until, f"it has waited {span(turn.waited_us)}")
+            # Of all calls together: the first by which it can have waited so long.
+            calls = (each for each in sent if each - at >= turn.waited_us)
+            yield Moment(next(calls, until), f"it has waited {span(turn.waited_us)}")
     if stay.left_for:
         yield Moment(until, f"{stay.arm or stay.deployment} could not answer it: {stay.left_for}")
 
