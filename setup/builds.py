@@ -39,13 +39,14 @@ def forget_foreign(root: Path) -> None:
                 shutil.rmtree(cache.parent)
 
 
-def gateway(preset: str, logs: Path) -> None:
-    """Configures and builds gateway_cpp with a preset; a built tree costs a moment."""
+def gateway(preset: str, logs: Path, *, strict: bool) -> None:
+    """Configures and builds gateway_cpp with a preset; a built tree costs a moment. `strict`: what
+    the compiler warns of is an error, as long as the tree stands."""
     folder = ROOT / "gateway_cpp"
     if not (folder / "build" / preset / "build.ninja").exists():
         run_step(
             f"configuring the gateway ({preset})",
-            ["cmake", "--preset", preset],
+            ["cmake", "--preset", preset, f"-DPENSTOCK_WERROR={'ON' if strict else 'OFF'}"],
             logs / f"gateway-{preset}-configure.log",
             hint=HINT,
             cwd=folder,
@@ -61,15 +62,23 @@ def gateway(preset: str, logs: Path) -> None:
         )
 
 
-def extension(logs: Path) -> None:
-    """Installs the project into .venv, editable, with the replica's extension compiled."""
+def extension(logs: Path, *, strict: bool) -> None:
+    """Installs the project into .venv, editable, with the replica's extension compiled; `strict` as
+    for the gateway."""
     stamp = VENV / "penstock-extension.stamp"
     wanted = sources_digest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
     run_step(
         "building the replica's extension",
-        [*uv("install"), "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
+        [
+            *uv("install"),
+            "--no-deps",
+            "--no-build-isolation",
+            f"-Ccmake.define.PENSTOCK_WERROR={'ON' if strict else 'OFF'}",
+            "-e",
+            str(ROOT),
+        ],
         logs / "extension.log",
         hint=HINT,
         env={"CXX": "c++", **environment()},  # as CMake calls it, not as this Python's maker did

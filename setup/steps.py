@@ -40,14 +40,14 @@ def prepare(purpose: str, engine: str) -> None:
     builds.forget_foreign(ROOT)
     with beside(partial(build_programs, purpose)):
         python_env.ensure(tuple(locks), LOGS)
-        builds.extension(LOGS)
+        builds.extension(LOGS, strict=purpose == "test")
     if purpose == "clients":
         clients.ensure(LOGS)
 
 
 def build_programs(purpose: str) -> None:
     """What is compiled without any Python package."""
-    builds.gateway("release", LOGS)
+    builds.gateway("release", LOGS, strict=purpose == "test")
     if purpose in ("test", "bench"):
         builds.bench_programs(LOGS)
 
