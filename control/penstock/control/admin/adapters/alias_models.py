@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from penstock.adapters.alias import LARGEST_WEIGHT, MOST_SHARES, Alias, Move, Target
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import Count, Text
 from penstock.control.managers.adapters.aliases import AliasSpec
 
 Weight = Annotated[StrictInt, Field(ge=0, le=LARGEST_WEIGHT)]
 
 
-class AliasSpecModel(BaseModel):
+class AliasSpecModel(Model):
     """What an alias names: one version for everybody, or several with shares of the sessions."""
 
     model_config = ConfigDict(extra="forbid")

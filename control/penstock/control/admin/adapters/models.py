@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -17,7 +16,7 @@ from pydantic import (
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.promotion import PROMOTED, Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, Digest, VersionState
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import Count, Report, Text, one_of
 from penstock.control.errors import InvalidInput
 from penstock.control.managers.adapters.versions import NewAdapter
@@ -36,7 +35,7 @@ Version = Annotated[
 ]
 
 
-class AdapterManifestModel(BaseModel):
+class AdapterManifestModel(Model):
     """What a new version is called, and what it was made for."""
 
     model_config = ConfigDict(extra="forbid")
@@ -106,7 +105,7 @@ class AdapterModel(Shown):
         )
 
 
-class PromoteModel(BaseModel):
+class PromoteModel(Model):
     """Where a version is to come."""
 
     model_config = ConfigDict(extra="forbid")
@@ -119,7 +118,7 @@ class PromoteModel(BaseModel):
         return VersionState(self.to)
 
 
-class NewEvidenceModel(BaseModel):
+class NewEvidenceModel(Model):
     """What an evaluation found of a version."""
 
     model_config = ConfigDict(extra="forbid")
@@ -185,7 +184,7 @@ class WhereModel(Shown):
     reason: str = Field(description="why its load failed there; empty: it did not")
 
 
-class AdapterPolicyModel(BaseModel):
+class AdapterPolicyModel(Model):
     """What a promotion asks for."""
 
     model_config = ConfigDict(extra="forbid")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AwareDatetime, ConfigDict, Field, StrictBool
 
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import Count, Report, Text
 from penstock.control.managers.rollout.evidence import Found
 from penstock.control.state.rollout.kept_evidence import DeploymentPolicy, Stage, TemplateEvidence
 
 
-class NewRevisionEvidenceModel(BaseModel):
+class NewRevisionEvidenceModel(Model):
     """What an evaluation found of a revision."""
 
     model_config = ConfigDict(extra="forbid")
@@ -51,7 +51,7 @@ class RevisionEvidenceModel(Shown):
         return cls.drawn(told, template_digest=digest, has_report=has_report, report=report)
 
 
-class DeploymentPolicyModel(BaseModel):
+class DeploymentPolicyModel(Model):
     """What has to be found of a template before clients have it."""
 
     model_config = ConfigDict(extra="forbid")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
-from penstock.control.admin.derived import Shown, derived
+from penstock.control.admin.derived import Model, Shown, derived
 from penstock.control.admin.fields import Text, one_of
 from penstock.control.admin.fit_models import MemoryFitModel, unasked
 from penstock.control.admin.rollout.deployment_settings import SPECS, SettingsModel
@@ -91,7 +91,7 @@ class NewDeployment(SpecModel):
     name: Text = Field(description='what clients say as "model"', examples=["my-model"])
 
 
-class ScaleModel(BaseModel):
+class ScaleModel(Model):
     """How many replicas there shall be."""
 
     model_config = ConfigDict(extra="forbid")
@@ -345,7 +345,7 @@ class GatewayModel(Shown):
         )
 
 
-class NewToken(BaseModel):
+class NewToken(Model):
     """A token to create."""
 
     model_config = ConfigDict(extra="forbid")

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt
+from pydantic import AwareDatetime, ConfigDict, Field, StrictInt
 
-from penstock.control.admin.derived import Derived, Shown, derived
+from penstock.control.admin.derived import Derived, Model, Shown, derived
 from penstock.control.admin.fields import Text
 from penstock.control.declared.codec import Codec
 from penstock.control.managers.tenancy.tenants import MadeKey
@@ -103,7 +103,7 @@ class CreatedKeyModel(KeyModel):
         return cls.drawn(made.key, key=made.secret, warning=warning)
 
 
-class AccessModel(BaseModel):
+class AccessModel(Model):
     """Whether requests without a key are answered."""
 
     model_config = ConfigDict(extra="forbid")
@@ -145,7 +145,7 @@ class UsageRowModel(CountsModel):
         return cls.drawn(row, row.of, row.counts, model=row.of.deployment)
 
 
-class UsageModel(BaseModel):
+class UsageModel(Model):
     """What was used in some days, by day, tenant, key, model and adapter."""
 
     model_config = ConfigDict(serialize_by_alias=True)
