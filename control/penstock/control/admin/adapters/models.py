@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AwareDatetime,
@@ -19,9 +19,12 @@ from penstock.adapters.version import AdapterVersion, Digest, VersionState
 from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import Count, Report, Text, one_of
 from penstock.control.errors import InvalidInput
-from penstock.control.managers.adapters.versions import NewAdapter
 from penstock.control.state.adapters.registry import StoredEvidence
 from penstock.control.state.cluster import ClusterView
+
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.adapters.versions import NewAdapter
 
 
 def _number_as_text(value: object) -> object:
@@ -49,6 +52,8 @@ class AdapterManifestModel(Model):
 
     def to_spec(self) -> NewAdapter:
         """What the manager is asked for."""
+        from penstock.control.managers.adapters.versions import NewAdapter
+
         return NewAdapter(self.name, self.version, self.base, self.labels)
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, StrictBool
 
 from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import Count, Report, Text
-from penstock.control.managers.rollout.evidence import Found
 from penstock.control.state.rollout.kept_evidence import DeploymentPolicy, Stage, TemplateEvidence
+
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.rollout.evidence import Found
 
 
 class NewRevisionEvidenceModel(Model):
@@ -25,6 +28,8 @@ class NewRevisionEvidenceModel(Model):
 
     def to_found(self) -> Found:
         """What is kept."""
+        from penstock.control.managers.rollout.evidence import Found
+
         return Found(self.kind, self.passed, self.at, self.report)
 
 

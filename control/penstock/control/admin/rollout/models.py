@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
@@ -15,7 +15,6 @@ from penstock.control.admin.rollout.deployment_settings import SPECS, SettingsMo
 from penstock.control.admin.rollout.load_models import BurnModel, DoubtModel, LoadModel
 from penstock.control.admin.rollout.program_models import ProgramStatusModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
-from penstock.control.managers.routing.traffic import DeploymentTraffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.liveness import ObservedNode
 from penstock.control.state.fleet.memory import ReplicaMemory
@@ -37,6 +36,10 @@ from penstock.control.state.routing.doubts import Doubt
 from penstock.control.state.routing.program import NO_TEXTS, Texts
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role
+
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.routing.traffic import DeploymentTraffic
 
 FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 # Of a spec: what means something to one engine alone.
