@@ -22,7 +22,9 @@ START = """
 import asyncio, sys
 from datetime import timedelta
 from pathlib import Path
-from penstock.control.head import run_head
+from penstock.control.cli.loading import loading
+with loading():
+    from penstock.control.head import run_head
 from penstock.control.settings import HeadSettings, HeadTimings
 
 timings = HeadTimings(

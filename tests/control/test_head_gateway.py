@@ -26,7 +26,9 @@ pytestmark = pytest.mark.processes
 START = """
 import asyncio, sys
 from pathlib import Path
-from penstock.control.head import run_head
+from penstock.control.cli.loading import loading
+with loading():
+    from penstock.control.head import run_head
 from penstock.control.settings import HeadSettings
 
 data_dir, admin, rpc, gateway, metrics, binary = sys.argv[1:]

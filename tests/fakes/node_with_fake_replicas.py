@@ -16,7 +16,11 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from penstock.control.node import run_node
+from penstock.control.cli.loading import loading
+
+with loading():
+    from penstock.control.node import run_node
+
 from penstock.control.node_agent import warm_policy
 from penstock.control.node_agent.dependencies import SupervisionTimings
 from penstock.control.node_agent.replica_command import ReplicaHome, replica_command

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from penstock.control.admin.auth import Viewer
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.resources import resources
 from penstock.control.managers.cluster_store import SEEN
 from penstock.control.store.store import AuditEntry, Document, Store
@@ -46,7 +46,7 @@ class AuditModel(Shown):
     after: dict[str, Any] | None
 
 
-class AuditPage(BaseModel):
+class AuditPage(Model):
     """Entries, newest first, and where to go on."""
 
     entries: list[AuditModel]

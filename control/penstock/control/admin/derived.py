@@ -27,7 +27,14 @@ from penstock.control.declared.fields import PAIRS, Declared, Leaf, flat, groupe
 M = TypeVar("M", bound="Derived")
 
 
-class Shown(BaseModel):
+class Model(BaseModel):
+    """A model of the API. What checks and writes it is made when it is first used: a process uses a
+    few of them, and to make all takes a good part of its start."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class Shown(Model):
     """A model of what the head knows."""
 
     @classmethod
@@ -43,7 +50,7 @@ class Shown(BaseModel):
         return cls.model_validate(found | own, from_attributes=True)
 
 
-class Derived(BaseModel):
+class Derived(Model):
     """A model that `derived` gives its fields; what it has no field for is refused."""
 
     model_config = ConfigDict(extra="forbid")

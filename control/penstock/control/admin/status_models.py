@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from penstock.control.admin.derived import Model
 from penstock.control.admin.fields import one_of
 from penstock.control.state.problems import ProblemKind
 
 
-class ProblemModel(BaseModel):
+class ProblemModel(Model):
     """One thing that is wrong."""
 
     kind: str = one_of(*ProblemKind)
@@ -16,7 +17,7 @@ class ProblemModel(BaseModel):
     text: str = Field(description="for a person: what is wrong, and what to do")
 
 
-class ClusterStatusModel(BaseModel):
+class ClusterStatusModel(Model):
     """How the cluster is."""
 
     problems: list[ProblemModel] = Field(description="empty: all is well")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from penstock.control.admin.derived import Model
 
 
-class LiveModel(BaseModel):
+class LiveModel(Model):
     """What anybody may know."""
 
     version: str
     snapshot_version: int = Field(description="of the routes that gateways are told")
 
 
-class RefusedModel(BaseModel):
+class RefusedModel(Model):
     """Who is not let in."""
 
     who: str = Field(description="kind, id and address")

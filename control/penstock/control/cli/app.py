@@ -2,80 +2,107 @@
 
 from __future__ import annotations
 
-from penstock.control.cli.adapters.aliases import alias
-from penstock.control.cli.adapters.verbs import adapters
-from penstock.control.cli.backup import backup, restore
-from penstock.control.cli.canary.verbs import canary
-from penstock.control.cli.documents import apply, diff, export, schema
-from penstock.control.cli.events import events
-from penstock.control.cli.fleet.logs import logs
-from penstock.control.cli.fleet.status import status
-from penstock.control.cli.fleet.verbs import drain, nodes, replace
-from penstock.control.cli.observe.monitoring import monitoring
-from penstock.control.cli.observe.requests import explain, requests
-from penstock.control.cli.processes import head, node
-from penstock.control.cli.recording.replaying import replay
-from penstock.control.cli.recording.verbs import record
-from penstock.control.cli.rollout.deployments import change_settings, delete, deploy, scale
-from penstock.control.cli.rollout.describing import describe
-from penstock.control.cli.rollout.engines import engines, run
-from penstock.control.cli.rollout.fitting import fit
-from penstock.control.cli.rollout.judging import rollout
-from penstock.control.cli.rollout.trying import spend, try_out
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from penstock.control.cli.loading import loading
 from penstock.control.cli.root import without_verbs
-from penstock.control.cli.routing.programs import program
-from penstock.control.cli.routing.quarantine import quarantine
-from penstock.control.cli.serve import HELP as SERVE_HELP
-from penstock.control.cli.serve import serve
-from penstock.control.cli.shadow.verbs import shadow
-from penstock.control.cli.tenancy.keys import keys
-from penstock.control.cli.tenancy.tenants import tenants
-from penstock.control.cli.tenancy.tokens import tokens
-from penstock.control.cli.tenancy.usage import usage
-from penstock.control.cli.up import HELP as UP_HELP
-from penstock.control.cli.up import up
 
-app = without_verbs()
 
-app.command(rich_help_panel="On one machine", help=SERVE_HELP)(serve)
-app.command(rich_help_panel="On one machine", help=UP_HELP)(up)
-app.command(rich_help_panel="Looking")(status)
-app.command(rich_help_panel="Looking")(describe)
-app.command(rich_help_panel="Looking")(events)
-app.command(rich_help_panel="Looking")(requests)
-app.command(rich_help_panel="Looking")(explain)
-app.command(rich_help_panel="Looking")(logs)
-app.command(rich_help_panel="Looking")(usage)
-app.command(rich_help_panel="Looking")(spend)
-app.command("test", rich_help_panel="Looking")(try_out)
-app.command(rich_help_panel="Looking")(replay)
-app.command(rich_help_panel="Looking")(fit)
-app.command(rich_help_panel="Looking")(diff)
-app.command(rich_help_panel="Looking")(export)
-app.command(rich_help_panel="Looking")(schema)
-app.command(rich_help_panel="Changing")(apply)
-app.command(rich_help_panel="Changing")(deploy)
+class Verb(NamedTuple):
+    """Where a verb is, below this package, and under which heading the help names it."""
+
+    module: str
+    attribute: str
+    panel: str
+    settings: Mapping[str, Any] | None = None
+
+
+ONE_MACHINE = "On one machine"
+LOOKING = "Looking"
+CHANGING = "Changing"
+KEEPING = "Keeping"
+MANY_MACHINES = "On many machines"
+
 # "-1" is a number that is too small, and no option.
-app.command(rich_help_panel="Changing", context_settings={"ignore_unknown_options": True})(scale)
-app.command("set", rich_help_panel="Changing")(change_settings)
-for verb in (delete, drain, replace):
-    app.command(rich_help_panel="Changing")(verb)
-app.command(rich_help_panel="Changing")(run)
-app.add_typer(engines, rich_help_panel="Changing")
-app.add_typer(rollout, rich_help_panel="Changing")
-app.add_typer(nodes, rich_help_panel="Changing")
-app.add_typer(adapters, rich_help_panel="Changing")
-app.add_typer(alias, rich_help_panel="Changing")
-app.add_typer(canary, rich_help_panel="Changing")
-app.add_typer(shadow, rich_help_panel="Looking")
-app.add_typer(record, rich_help_panel="Looking")
-app.add_typer(program, rich_help_panel="Looking")
-app.add_typer(monitoring, rich_help_panel="Looking")
-app.add_typer(quarantine, rich_help_panel="Changing")
-app.add_typer(tenants, rich_help_panel="Changing")
-app.add_typer(keys, rich_help_panel="Changing")
-app.add_typer(tokens, rich_help_panel="Changing")
-app.command(rich_help_panel="Keeping")(backup)
-app.command(rich_help_panel="Keeping")(restore)
-app.command(rich_help_panel="On many machines")(head)
-app.command(rich_help_panel="On many machines")(node)
+_NUMBERS = {"ignore_unknown_options": True}
+VERBS: Mapping[str, Verb] = {
+    "serve": Verb("serve", "serve", ONE_MACHINE),
+    "up": Verb("up", "up", ONE_MACHINE),
+    "status": Verb("fleet.status", "status", LOOKING),
+    "describe": Verb("rollout.describing", "describe", LOOKING),
+    "events": Verb("events", "events", LOOKING),
+    "requests": Verb("observe.requests", "requests", LOOKING),
+    "explain": Verb("observe.requests", "explain", LOOKING),
+    "logs": Verb("fleet.logs", "logs", LOOKING),
+    "usage": Verb("tenancy.usage", "usage", LOOKING),
+    "spend": Verb("rollout.trying", "spend", LOOKING),
+    "test": Verb("rollout.trying", "try_out", LOOKING),
+    "replay": Verb("recording.replaying", "replay", LOOKING),
+    "fit": Verb("rollout.fitting", "fit", LOOKING),
+    "diff": Verb("documents", "diff", LOOKING),
+    "export": Verb("documents", "export", LOOKING),
+    "schema": Verb("documents", "schema", LOOKING),
+    "apply": Verb("documents", "apply", CHANGING),
+    "deploy": Verb("rollout.deployments", "deploy", CHANGING),
+    "scale": Verb("rollout.deployments", "scale", CHANGING, _NUMBERS),
+    "set": Verb("rollout.deployments", "change_settings", CHANGING),
+    "delete": Verb("rollout.deployments", "delete", CHANGING),
+    "drain": Verb("fleet.verbs", "drain", CHANGING),
+    "replace": Verb("fleet.verbs", "replace", CHANGING),
+    "run": Verb("rollout.engines", "run", CHANGING),
+    "backup": Verb("backup", "backup", KEEPING),
+    "restore": Verb("backup", "restore", KEEPING),
+    "head": Verb("processes", "head", MANY_MACHINES),
+    "node": Verb("processes", "node", MANY_MACHINES),
+    "engines": Verb("rollout.engines", "engines", CHANGING),
+    "rollout": Verb("rollout.judging", "rollout", CHANGING),
+    "nodes": Verb("fleet.verbs", "nodes", CHANGING),
+    "adapters": Verb("adapters.verbs", "adapters", CHANGING),
+    "alias": Verb("adapters.aliases", "alias", CHANGING),
+    "canary": Verb("canary.verbs", "canary", CHANGING),
+    "shadow": Verb("shadow.verbs", "shadow", LOOKING),
+    "record": Verb("recording.verbs", "record", LOOKING),
+    "program": Verb("routing.programs", "program", LOOKING),
+    "monitoring": Verb("observe.monitoring", "monitoring", LOOKING),
+    "quarantine": Verb("routing.quarantine", "quarantine", CHANGING),
+    "tenants": Verb("tenancy.tenants", "tenants", CHANGING),
+    "keys": Verb("tenancy.keys", "keys", CHANGING),
+    "tokens": Verb("tenancy.tokens", "tokens", CHANGING),
+}
+
+
+class VerbsOnDemand(TyperGroup):
+    """Imports a verb when it is named: all together take longer than any of them runs, and where
+    the process stays, memory for weeks."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All, in the order of the help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb; for a name that there is none of, all are there to be suggested."""
+        for name in [cmd_name] if cmd_name in VERBS else VERBS:
+            if name not in self.commands:
+                self.add_command(_command(name, VERBS[name]), name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _command(name: str, verb: Verb) -> Any:
+    """As typer makes it of a command with this verb alone."""
+    alone = without_verbs(TyperGroup)
+    with loading():
+        found = getattr(import_module(f"penstock.control.cli.{verb.module}"), verb.attribute)
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name, rich_help_panel=verb.panel)
+    else:
+        settings = dict(verb.settings or {})
+        alone.command(name, rich_help_panel=verb.panel, context_settings=settings)(found)
+    return typer.main.get_group(alone).commands[name]
+
+
+app = without_verbs(VerbsOnDemand)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.control.cli.loading import loading
 from penstock.control.cli.options import (
     CERT_OF_CLIENTS,
     START_SECONDS,
@@ -200,7 +201,8 @@ def head(
 
     Example: penstock head --rpc 0.0.0.0:8082 --admin 127.0.0.1:8081
     """
-    from penstock.control.head import run_head  # starts faster for every other verb
+    with loading():
+        from penstock.control.head import run_head  # starts faster for every other verb
 
     with explained("head"):
         stop_with_parent(with_parent)
@@ -289,7 +291,8 @@ def node(
 
     Example: penstock node --head 10.0.0.1:8082
     """
-    from penstock.control.node import run_node  # starts faster for every other verb
+    with loading():
+        from penstock.control.node import run_node  # starts faster for every other verb
 
     with explained("node"):
         stop_with_parent(with_parent)

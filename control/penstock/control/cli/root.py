@@ -6,12 +6,14 @@ from importlib import metadata
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 
-def without_verbs() -> typer.Typer:
-    """What verbs are added to."""
+def without_verbs(group: type[TyperGroup]) -> typer.Typer:
+    """What verbs are added to, or which finds them itself."""
     app = typer.Typer(
         name="penstock",
+        cls=group,
         help="An OpenAI-compatible gateway for teams that serve their own LLMs.",
         epilog="Start here: penstock serve",
         no_args_is_help=True,

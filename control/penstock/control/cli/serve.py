@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.control.cli.loading import loading
 from penstock.control.cli.options import (
     CERT_OF_CLIENTS,
     START_SECONDS,
@@ -275,20 +276,24 @@ def _is_said(context: typer.Context, name: str) -> bool:
     return source is not None and source.name != "DEFAULT"
 
 
-def serving(verb: str, ask: Callable[..., serve_options.ServeOptions]) -> Callable[..., None]:
+def serving(
+    verb: str, ask: Callable[..., serve_options.ServeOptions], told: str
+) -> Callable[..., None]:
     """A command that serves what its parameters, which are those of `ask`, ask for."""
 
     def command(**said: Any) -> None:
-        from penstock.control.serving.run import run_serve  # starts faster for every other verb
+        with loading():
+            from penstock.control.serving.run import run_serve  # starts faster for every other verb
 
         with explained(verb):
             finish(asyncio.run(run_serve(ask(**said), ToughConsole())))
 
     signature = inspect.signature(ask, eval_str=True)
     command.__name__ = verb
+    command.__doc__ = told
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()}
     return command
 
 
-serve = serving("serve", asked)
+serve = serving("serve", asked, HELP)

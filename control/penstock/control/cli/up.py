@@ -81,4 +81,4 @@ def _parameters() -> inspect.Signature:
 
 
 _asked.__signature__ = _parameters()  # type: ignore[attr-defined]
-up = serving("up", _asked)
+up = serving("up", _asked, HELP)

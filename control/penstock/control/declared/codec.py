@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,7 +20,11 @@ class Codec(Generic[V]):
 
     def __init__(self, kind: type[V]) -> None:
         self._kind = kind
-        self._adapter = TypeAdapter(kind)
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[V]:
+        """Made when a document is first read: a store seldom has one of every kind."""
+        return TypeAdapter(self._kind)
 
     def document(self, value: V) -> dict[str, Any]:
         """The value as JSON has it."""

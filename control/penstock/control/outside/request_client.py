@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from urllib.parse import quote
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from penstock.control.admin.observe.request_models import (
     ExplainedModel,
@@ -19,7 +19,7 @@ from penstock.control.state.observe.asking import GatewayAnswer
 
 TailEvent = RequestModel | LeftOutModel | list[GatewayAnswer]
 TAIL = "tail"  # no request can be asked for by this id
-_GATEWAYS = TypeAdapter(list[GatewayAnswer])
+_GATEWAYS = TypeAdapter(list[GatewayAnswer], config=ConfigDict(defer_build=True))
 
 
 class RequestClient(AdminTransport):

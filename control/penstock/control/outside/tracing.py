@@ -16,13 +16,15 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
-from penstock.control.managers.rollout.deployments import ReconcileObserver
-from penstock.control.node_agent.replica_record import ReplicaRecord
 from penstock.control.state.rollout.actions import Action, Start, Stop, described
 from penstock.control.supervision.clock import Clock
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
+
+    # Of the head alone, and of the agent alone: neither waits for the other's.
+    from penstock.control.managers.rollout.deployments import ReconcileObserver
+    from penstock.control.node_agent.replica_record import ReplicaRecord
 
 log = logging.getLogger(__name__)
 

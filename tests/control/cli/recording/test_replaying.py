@@ -69,5 +69,6 @@ def test_the_verb_has_the_options_of_the_evals_command_and_its_words() -> None:
 
 def options(app: Typer) -> dict[str, str | None]:
     """The help of each parameter of `replay`."""
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return {each.name: getattr(each, "help", None) for each in commands["replay"].params}
+    command = typer.main.get_group(app).get_command(None, "replay")  # type: ignore[arg-type]
+    assert command
+    return {each.name: getattr(each, "help", None) for each in command.params}

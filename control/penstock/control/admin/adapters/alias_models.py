@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
 from penstock.adapters.alias import LARGEST_WEIGHT, MOST_SHARES, Alias, Move, Target
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import Count, Text
-from penstock.control.managers.adapters.aliases import AliasSpec
+
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.adapters.aliases import AliasSpec
 
 Weight = Annotated[StrictInt, Field(ge=0, le=LARGEST_WEIGHT)]
 
 
-class AliasSpecModel(BaseModel):
+class AliasSpecModel(Model):
     """What an alias names: one version for everybody, or several with shares of the sessions."""
 
     model_config = ConfigDict(extra="forbid")
@@ -46,6 +49,8 @@ class AliasSpecModel(BaseModel):
     def to_spec(self) -> AliasSpec:
         """What the manager is asked for."""
         weights = {self.target: 1} if self.target is not None else self.split or {}
+        from penstock.control.managers.adapters.aliases import AliasSpec
+
         return AliasSpec(weights, self.preload, self.pinned)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AwareDatetime,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -17,12 +16,15 @@ from pydantic import (
 from penstock.adapters.adapter import AdapterRef, BadAdapterRef
 from penstock.adapters.promotion import PROMOTED, Evidence, PromotionPolicy
 from penstock.adapters.version import AdapterVersion, Digest, VersionState
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import Count, Report, Text, one_of
 from penstock.control.errors import InvalidInput
-from penstock.control.managers.adapters.versions import NewAdapter
 from penstock.control.state.adapters.registry import StoredEvidence
 from penstock.control.state.cluster import ClusterView
+
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.adapters.versions import NewAdapter
 
 
 def _number_as_text(value: object) -> object:
@@ -36,7 +38,7 @@ Version = Annotated[
 ]
 
 
-class AdapterManifestModel(BaseModel):
+class AdapterManifestModel(Model):
     """What a new version is called, and what it was made for."""
 
     model_config = ConfigDict(extra="forbid")
@@ -50,6 +52,8 @@ class AdapterManifestModel(BaseModel):
 
     def to_spec(self) -> NewAdapter:
         """What the manager is asked for."""
+        from penstock.control.managers.adapters.versions import NewAdapter
+
         return NewAdapter(self.name, self.version, self.base, self.labels)
 
 
@@ -106,7 +110,7 @@ class AdapterModel(Shown):
         )
 
 
-class PromoteModel(BaseModel):
+class PromoteModel(Model):
     """Where a version is to come."""
 
     model_config = ConfigDict(extra="forbid")
@@ -119,7 +123,7 @@ class PromoteModel(BaseModel):
         return VersionState(self.to)
 
 
-class NewEvidenceModel(BaseModel):
+class NewEvidenceModel(Model):
     """What an evaluation found of a version."""
 
     model_config = ConfigDict(extra="forbid")
@@ -185,7 +189,7 @@ class WhereModel(Shown):
     reason: str = Field(description="why its load failed there; empty: it did not")
 
 
-class AdapterPolicyModel(BaseModel):
+class AdapterPolicyModel(Model):
     """What a promotion asks for."""
 
     model_config = ConfigDict(extra="forbid")

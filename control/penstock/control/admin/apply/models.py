@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fit_models import MemoryFitModel
 from penstock.control.state.applying import Action, Plan
 from penstock.control.state.cluster import ClusterView
@@ -21,7 +21,7 @@ MOST_DOCUMENTS = 20_000
 DEPLOYMENT = "deployment"
 
 
-class DocumentsModel(BaseModel):
+class DocumentsModel(Model):
     """What there is to be."""
 
     model_config = ConfigDict(extra="forbid")

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from penstock.control.admin.canary.spec_models import CanarySpecModel
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import one_of
-from penstock.control.managers.canary.canaries import Account
 from penstock.control.state.canary.canary import Canary, CanaryState, PassedStep
 from penstock.control.state.canary.counts import ArmCounts, Bins
 from penstock.control.state.canary.guards import Verdict
 from penstock.control.state.canary.times import quantile_us
 from penstock.control.state.shadow.shadows import Shadows
 
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.canary.canaries import Account
+
 US_A_MS = 1000
 UNDECIDED = "undecided"  # of a shadow of which nobody has said anything
 
 
-class TimesModel(BaseModel):
+class TimesModel(Model):
     """How long something took, by sessions: a histogram's bins are right to 5 %."""
 
     sessions: int = Field(description="that had any")
@@ -75,7 +78,7 @@ class ArmModel(Shown):
         )
 
 
-class ArmsModel(BaseModel):
+class ArmsModel(Model):
     """Both, at the same time."""
 
     stable: ArmModel

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from penstock.control.admin.derived import Model
 
 
-class LogEntryModel(BaseModel):
+class LogEntryModel(Model):
     """One line of a log; or, where `note` or `error` says something, that alone."""
 
     time: str = Field(default="", description="when it was written: 2026-01-31T12:00:00.123Z")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.state.observe.asking import GatewayAnswer, Kept
 from penstock.control.state.observe.record import RequestRecord
 from penstock.control.state.observe.story import Story
@@ -46,7 +46,7 @@ class RequestModel(Shown):
         return cls.drawn(kept, kept.record)
 
 
-class RequestPage(BaseModel):
+class RequestPage(Model):
     """Requests, the newest first, and where to go on."""
 
     requests: list[RequestModel]
@@ -54,7 +54,7 @@ class RequestPage(BaseModel):
     gateways: list[GatewayAnswer] = Field(description="whose requests these are, and whose are not")
 
 
-class ExplainedModel(BaseModel):
+class ExplainedModel(Model):
     """All that was decided about one request, and its story."""
 
     gateway: str = Field(description="that keeps it")
@@ -66,7 +66,7 @@ class ExplainedModel(BaseModel):
     gateways: list[GatewayAnswer]
 
 
-class LeftOutModel(BaseModel):
+class LeftOutModel(Model):
     """What a follower is told where it takes requests more slowly than they end."""
 
     left_out: int = Field(description="requests that ended here and are not told")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Path, Query, status
 from fastapi.responses import StreamingResponse
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from penstock.control.admin.auth import Viewer
 from penstock.control.admin.fields import Text
@@ -43,7 +43,7 @@ STREAM: Final[dict[int | str, dict[str, Any]]] = {
 }
 USUAL: Final = 100
 LONGEST_ID: Final = 512  # that a gateway takes from a caller
-_GATEWAYS: Final = TypeAdapter(list[GatewayAnswer])
+_GATEWAYS: Final = TypeAdapter(list[GatewayAnswer], config=ConfigDict(defer_build=True))
 
 Status = Annotated[
     str,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from penstock.control.admin.derived import Model
 
 
-class ScrapeTargetModel(BaseModel):
+class ScrapeTargetModel(Model):
     """Targets with the same labels, as Prometheus's `http_sd_configs` take them."""
 
     targets: list[str] = Field(description="host:port")

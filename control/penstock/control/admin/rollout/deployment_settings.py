@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     StrictBool,
@@ -16,7 +15,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from penstock.control.admin.derived import Derived, derived
+from penstock.control.admin.derived import Derived, Model, derived
 from penstock.control.admin.fields import Text
 from penstock.control.declared.codec import Codec
 from penstock.control.declared.fields import flat, grouped
@@ -62,7 +61,7 @@ class UpdateModel(Derived):
     """How new replicas take the place of old ones, and what becomes of a change that fails."""
 
 
-class ProgramModel(BaseModel):
+class ProgramModel(Model):
     """A router program: one of name, file and module."""
 
     model_config = ConfigDict(extra="forbid")

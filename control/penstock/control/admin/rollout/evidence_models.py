@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool
+from pydantic import AwareDatetime, ConfigDict, Field, StrictBool
 
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.admin.fields import Count, Report, Text
-from penstock.control.managers.rollout.evidence import Found
 from penstock.control.state.rollout.kept_evidence import DeploymentPolicy, Stage, TemplateEvidence
 
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.rollout.evidence import Found
 
-class NewRevisionEvidenceModel(BaseModel):
+
+class NewRevisionEvidenceModel(Model):
     """What an evaluation found of a revision."""
 
     model_config = ConfigDict(extra="forbid")
@@ -25,6 +28,8 @@ class NewRevisionEvidenceModel(BaseModel):
 
     def to_found(self) -> Found:
         """What is kept."""
+        from penstock.control.managers.rollout.evidence import Found
+
         return Found(self.kind, self.passed, self.at, self.report)
 
 
@@ -51,7 +56,7 @@ class RevisionEvidenceModel(Shown):
         return cls.drawn(told, template_digest=digest, has_report=has_report, report=report)
 
 
-class DeploymentPolicyModel(BaseModel):
+class DeploymentPolicyModel(Model):
     """What has to be found of a template before clients have it."""
 
     model_config = ConfigDict(extra="forbid")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, model_validator
 
-from penstock.control.admin.derived import Shown, derived
+from penstock.control.admin.derived import Model, Shown, derived
 from penstock.control.admin.fields import Text, one_of
 from penstock.control.admin.fit_models import MemoryFitModel, unasked
 from penstock.control.admin.rollout.deployment_settings import SPECS, SettingsModel
 from penstock.control.admin.rollout.load_models import BurnModel, DoubtModel, LoadModel
 from penstock.control.admin.rollout.program_models import ProgramStatusModel
 from penstock.control.admin.tenancy.spend_models import BudgetModel
-from penstock.control.managers.routing.traffic import DeploymentTraffic
 from penstock.control.state.cluster import ClusterView, Gateway, GatewayState
 from penstock.control.state.fleet.liveness import ObservedNode
 from penstock.control.state.fleet.memory import ReplicaMemory
@@ -37,6 +36,10 @@ from penstock.control.state.routing.doubts import Doubt
 from penstock.control.state.routing.program import NO_TEXTS, Texts
 from penstock.control.state.tenancy.spend import Spend
 from penstock.control.state.tenancy.tokens import Role
+
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.routing.traffic import DeploymentTraffic
 
 FOREIGN = "foreign"  # a replica of a deployment that the store never knew
 # Of a spec: what means something to one engine alone.
@@ -91,7 +94,7 @@ class NewDeployment(SpecModel):
     name: Text = Field(description='what clients say as "model"', examples=["my-model"])
 
 
-class ScaleModel(BaseModel):
+class ScaleModel(Model):
     """How many replicas there shall be."""
 
     model_config = ConfigDict(extra="forbid")
@@ -345,7 +348,7 @@ class GatewayModel(Shown):
         )
 
 
-class NewToken(BaseModel):
+class NewToken(Model):
     """A token to create."""
 
     model_config = ConfigDict(extra="forbid")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import ConfigDict, Field, StrictInt
 
-from penstock.control.admin.derived import Derived, Shown, derived
+from penstock.control.admin.derived import Derived, Model, Shown, derived
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.rollout.revision import Revision, RevisionState
 from penstock.control.state.rollout.template import Template
@@ -54,7 +54,7 @@ class SettingsChangeModel(Shown):
     after: dict[str, Any]
 
 
-class RollbackModel(BaseModel):
+class RollbackModel(Model):
     """Where to go back to: a revision, or settings."""
 
     model_config = ConfigDict(extra="forbid")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
 from penstock.control.admin.derived import Shown
-from penstock.control.managers.rollout.trials import Trial
 from penstock.control.state.tenancy.spend import NANO
+
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.rollout.trials import Trial
 
 
 class TrialModel(Shown):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, StrictInt, model_validator
 
-from penstock.control.admin.derived import Derived, derived
+from penstock.control.admin.derived import Derived, Model, derived
 from penstock.control.admin.fields import one_of
 from penstock.control.declared.codec import Codec
 from penstock.control.state.shadow.comparing import Standing
@@ -22,7 +22,7 @@ from penstock.control.state.shadow.spec import (
 SPECS = Codec(ShadowSpec)
 
 
-class UntilModel(BaseModel):
+class UntilModel(Model):
     """When a shadow ends by itself: at the earlier of what is said."""
 
     model_config = ConfigDict(extra="forbid")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from penstock.control.admin.derived import Shown
+from penstock.control.admin.derived import Model, Shown
 from penstock.control.state.cluster import ClusterView
 from penstock.control.state.rollout.deployment import Deployment
 from penstock.control.state.tenancy.spend import Spend, SpendRow
@@ -27,7 +27,7 @@ class SpentModel(Shown):
         return self.prompt_tokens + self.completion_tokens
 
 
-class BudgetModel(BaseModel):
+class BudgetModel(Model):
     """Whether a deployment may go on today."""
 
     used_up: bool = Field(

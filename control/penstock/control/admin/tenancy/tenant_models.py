@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date, datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt
+from pydantic import AwareDatetime, ConfigDict, Field, StrictInt
 
-from penstock.control.admin.derived import Derived, Shown, derived
+from penstock.control.admin.derived import Derived, Model, Shown, derived
 from penstock.control.admin.fields import Text
 from penstock.control.declared.codec import Codec
-from penstock.control.managers.tenancy.tenants import MadeKey
 from penstock.control.state.tenancy.tenancy import Tenancy
 from penstock.control.state.tenancy.tenants import (
     Access,
@@ -20,6 +19,10 @@ from penstock.control.state.tenancy.tenants import (
     TenantSpec,
 )
 from penstock.control.state.tenancy.usage import UsageRow, total
+
+if TYPE_CHECKING:
+    # Of the head: who calls the API does not import it.
+    from penstock.control.managers.tenancy.tenants import MadeKey
 
 FIRST_KEY = (
     "this is the first key: from now on every gateway answers 401 to requests without one, those"
@@ -103,7 +106,7 @@ class CreatedKeyModel(KeyModel):
         return cls.drawn(made.key, key=made.secret, warning=warning)
 
 
-class AccessModel(BaseModel):
+class AccessModel(Model):
     """Whether requests without a key are answered."""
 
     model_config = ConfigDict(extra="forbid")
@@ -145,7 +148,7 @@ class UsageRowModel(CountsModel):
         return cls.drawn(row, row.of, row.counts, model=row.of.deployment)
 
 
-class UsageModel(BaseModel):
+class UsageModel(Model):
     """What was used in some days, by day, tenant, key, model and adapter."""
 
     model_config = ConfigDict(serialize_by_alias=True)
