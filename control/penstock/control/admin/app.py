@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection
-from functools import partial
-from typing import Any, ParamSpec
+from collections.abc import Collection
 
 from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
@@ -24,7 +22,6 @@ from penstock.control.admin.fleet.lists_api import lists_api
 from penstock.control.admin.fleet.logs_api import fleet_logs_api, logs_api
 from penstock.control.admin.fleet.nodes_api import nodes_api
 from penstock.control.admin.idempotency import Answers
-from penstock.control.admin.late_routes import LateRoutes, RoutesOnDemand, make_routes
 from penstock.control.admin.middleware import AdminMiddleware
 from penstock.control.admin.observe.requests_api import RequestsApi
 from penstock.control.admin.observe.scrape_targets_api import scrape_targets_api
@@ -57,8 +54,6 @@ from penstock.control.managers.routing.quarantine import Quarantine
 from penstock.control.managers.shadow.shadows import ShadowManager
 from penstock.control.managers.tenancy.tenants import TenantManager
 
-P = ParamSpec("P")
-
 
 def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] = ()) -> FastAPI:
     """The admin API over the head's state. Its documents at /docs load nothing from elsewhere.
@@ -76,76 +71,61 @@ def admin_app(services: AdminServices, version: str, *, hosts: Collection[str] =
     )
     app.state.answers = Answers(services.cluster, services.clock)
     install_problems(app)
-    routes = app.router.routes
-    app.add_middleware(RoutesOnDemand, routes=routes)
     app.add_middleware(AdminMiddleware, tokens=services.tokens, hosts=hosts)
-    routes += [
-        *live_api(services, version).routes,
-        *_changed(services),
-        *_observed(services, version),
-    ]
+    shown = _observed(services, version)
+    for router in (live_api(services, version), *_resources(services), *shown):
+        app.router.routes.extend(router.routes)
     made = app.openapi
-
-    def document() -> dict[str, Any]:
-        make_routes(routes)
-        return with_problems(made())
-
-    app.openapi = document  # type: ignore[method-assign]  # FastAPI's own way
+    app.openapi = lambda: with_problems(made())  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
-def _changed(services: AdminServices) -> list[LateRoutes]:
+def _resources(services: AdminServices) -> list[APIRouter]:
     """What is below /admin/v1 and can be changed, or asked to do something."""
     cluster, clock, store = services.cluster, services.clock, services.store
     fits = Fits(services.nodes)
     deployments = DeploymentsApi(cluster, clock, services.traffic, services.spend.today, fits)
     evidence = EvidenceManager(cluster, services.adapters)
     tenants = TenantManager(cluster, clock)
-    shadows = ShadowsApi(ShadowManager(cluster, clock), services.comparisons, store, clock)
-    aliases = AliasesApi(AliasManager(cluster, services.routes, clock))
-    recordings = RecordingsApi(RecordingManager(cluster, clock), services.recorded)
+    shadows = ShadowManager(cluster, clock)
     return [
-        _late("deployments", deployments.router),
-        _late("deployments", RevisionsApi(deployments).router),
-        _late("deployments", RevisionEvidenceApi(evidence).router),
-        _late("deployment-policy", deployment_policy_api, evidence),
-        _late("engines", EnginesApi(services.engines, cluster, services.base_url).router),
-        _late("deployments", spend_api, cluster, store, clock),
-        _late("deployments", trial_api, TrialManager(cluster, services.replicas)),
-        _late("replicas nodes gateways", lists_api, cluster),
-        _late("nodes", nodes_api, cluster, clock),
-        _late("nodes", fits_api, cluster, fits),
-        _late("gateways", gateways_api, cluster, services.gateways),
-        _late("adapters", AdaptersApi(services.adapters, services.adapter_scratch).router),
-        _late("adapter-policy", adapter_policy_api, services.adapters),
-        _late("aliases", aliases.router),
-        _late("quarantine", quarantine_api, Quarantine(cluster)),
-        _late("tenants", TenantsApi(tenants).router),
-        _late("tenants", keys_api, tenants, clock),
-        _late("access", access_api, tenants),
-        _late("usage tenants", usage_api, store, tenants, clock),
-        _late("shadows", shadows.router),
-        _late("canaries", CanariesApi(CanaryManager(cluster, clock), cluster).router),
-        _late("recordings", recordings.router),
-        _late("apply export", ApplyApi(cluster, services.adapters, clock, fits).router),
-        _late("tokens", tokens_api, services.tokens),
+        deployments.router(),
+        RevisionsApi(deployments).router(),
+        RevisionEvidenceApi(evidence).router(),
+        deployment_policy_api(evidence),
+        EnginesApi(services.engines, cluster, services.base_url).router(),
+        spend_api(cluster, store, clock),
+        trial_api(TrialManager(cluster, services.replicas)),
+        lists_api(cluster),
+        nodes_api(cluster, clock),
+        fits_api(cluster, fits),
+        gateways_api(cluster, services.gateways),
+        AdaptersApi(services.adapters, services.adapter_scratch).router(),
+        adapter_policy_api(services.adapters),
+        AliasesApi(AliasManager(cluster, services.routes, clock)).router(),
+        quarantine_api(Quarantine(cluster)),
+        TenantsApi(tenants).router(),
+        keys_api(tenants, clock),
+        access_api(tenants),
+        usage_api(store, tenants, clock),
+        ShadowsApi(shadows, services.comparisons, store, clock).router(),
+        CanariesApi(CanaryManager(cluster, clock), cluster).router(),
+        RecordingsApi(RecordingManager(cluster, clock), services.recorded).router(),
+        ApplyApi(cluster, services.adapters, clock, fits).router(),
+        tokens_api(services.tokens),
     ]
 
 
-def _observed(services: AdminServices, version: str) -> list[LateRoutes]:
+def _observed(services: AdminServices, version: str) -> list[APIRouter]:
     """What is only looked at."""
     cluster, clock, store = services.cluster, services.clock, services.store
     return [
-        _late("replicas", logs_api, ReplicaLogs(cluster, services.logs.agents)),
-        _late("logs", fleet_logs_api, FleetLogs(cluster, services.logs, clock)),
-        _late("audit", audit_api, store),
-        _late("events", events_api, store, services.events),
-        _late("requests", RequestsApi(services.explain, clock).router),
-        _late("version", version_api, services, version),
-        _late("status", status_api, services.problems),
-        _late("scrape-targets", scrape_targets_api, cluster, services.head_metrics),
+        logs_api(ReplicaLogs(cluster, services.logs.agents)),
+        fleet_logs_api(FleetLogs(cluster, services.logs, clock)),
+        audit_api(store),
+        events_api(store, services.events),
+        RequestsApi(services.explain, clock).router(),
+        version_api(services, version),
+        status_api(services.problems),
+        scrape_targets_api(cluster, services.head_metrics),
     ]
-
-
-def _late(below: str, make: Callable[P, APIRouter], *args: P.args, **kw: P.kwargs) -> LateRoutes:
-    return LateRoutes(below.split(), partial(make, *args, **kw))
