@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import httpx
 from fastapi import FastAPI
@@ -52,6 +51,7 @@ from tests.fakes.explaining_gateway import ExplainingGateway
 from tests.fakes.logging_machine import LoggingMachine
 
 SECRET = "pst_secret"
+
 
 @dataclass(frozen=True, slots=True)
 class Admin:
