@@ -1,4 +1,4 @@
-"""The load client, the event source and nginx together, for windows of half a second."""
+"""The load client, the event source and nginx together, for windows of a quarter of a second."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def scenario(name: str, **changes: object) -> Scenario:
 @pytest.fixture
 def measure(programs: NativePrograms, nginx_program: str, tmp_path: Path) -> Measure:
     """Measures a scenario's peers with a recorded answer, without a gateway."""
-    options = BenchOptions(("unused",), nginx_program, rounds=2, warmup_ms=100, window_ms=500)
+    options = BenchOptions(("unused",), nginx_program, rounds=2, warmup_ms=100, window_ms=250)
     runner = LoadBench(programs, options, tmp_path, lambda line: None)
 
     def run(wanted: Scenario, recorded: Answer) -> ScenarioResult:
@@ -150,7 +150,7 @@ def test_missing_programs_are_named_with_the_way_to_build_them(tmp_path: Path) -
 
 def bench(out: Path, nginx_program: str, *words: str, serve: str) -> tuple[int, str]:
     """The command with short windows: its exit code, and all that it says."""
-    short = ("--window", "0.4", "--warmup", "0.1", "--rounds", "1")
+    short = ("--window", "0.2", "--warmup", "0.1", "--rounds", "1")
     places = ("--out", str(out), "--nginx", nginx_program, "--native", str(NATIVE_BUILD))
     done = CliRunner().invoke(app, ["bench", *short, *places, "--serve", serve, *words])
     return done.exit_code, done.output

@@ -7,6 +7,7 @@ import time
 import httpx
 
 from penstock.evals.admin_api import AdminApi
+from penstock.evals.endpoint import needs_trust
 from penstock.evals.errors import EvalError
 
 TENANT = "bench"
@@ -37,5 +38,7 @@ def open_account(admin: AdminApi, gateway_url: str, tenant: str = TENANT) -> str
 
 def _taken(gateway_url: str, key: str) -> bool:
     headers = {"authorization": f"Bearer {key}"}
-    reply = httpx.get(f"{gateway_url}/v1/models", headers=headers, timeout=5, trust_env=False)
+    url = f"{gateway_url}/v1/models"
+    verify = needs_trust(url)
+    reply = httpx.get(url, headers=headers, timeout=5, trust_env=False, verify=verify)
     return reply.status_code == 200

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from penstock.evals.endpoint import needs_trust
 from penstock.evals.errors import EvalError
 
 
@@ -34,7 +35,13 @@ class AdminApi:
         headers = {"authorization": f"Bearer {self.token}"}
         try:
             reply = httpx.request(
-                method, url, json=body, headers=headers, timeout=30, trust_env=False
+                method,
+                url,
+                json=body,
+                headers=headers,
+                timeout=30,
+                trust_env=False,
+                verify=needs_trust(url),
             )
         except httpx.HTTPError as error:
             raise EvalError(f"{method} {url}: no answer: {error!r}") from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import httpx
 
+from penstock.evals.endpoint import needs_trust
 from penstock.evals.errors import EvalError
 
 CHAT_PATH = "/v1/chat/completions"
@@ -31,7 +32,10 @@ def ask(base_url: str, body: Mapping[str, object], key: str = "") -> Answer:
     url = base_url + CHAT_PATH
     headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
-        reply = httpx.post(url, json=dict(body), headers=headers, timeout=60, trust_env=False)
+        verify = needs_trust(url)
+        reply = httpx.post(
+            url, json=dict(body), headers=headers, timeout=60, trust_env=False, verify=verify
+        )
     except httpx.HTTPError as error:
         raise EvalError(f"{url} does not answer: {error!r}") from error
     stream = reply.headers.get("content-type", "").startswith("text/event-stream")

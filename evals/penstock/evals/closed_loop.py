@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from penstock.evals.endpoint import needs_trust
 from penstock.evals.errors import EvalError
 
 Client = Callable[[httpx.AsyncClient, int], Coroutine[Any, Any, None]]
@@ -26,8 +27,11 @@ def run_clients(base_url: str, count: int, client: Client) -> None:
 
 async def _together(base_url: str, count: int, client: Client) -> None:
     limits = httpx.Limits(max_connections=None)
+    verify = needs_trust(base_url)
     async with (
-        httpx.AsyncClient(base_url=base_url, timeout=60, trust_env=False, limits=limits) as http,
+        httpx.AsyncClient(
+            base_url=base_url, timeout=60, trust_env=False, limits=limits, verify=verify
+        ) as http,
         asyncio.TaskGroup() as group,
     ):
         for number in range(count):

@@ -11,8 +11,8 @@ from typing import Any
 import openai
 import pytest
 
-from tests.clients.sdk.lazily import anthropic
 from tests.clients.served import Served
+from tests.fakes.lazily import anthropic
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from tests.clients.questions import (
     TOO_LONG,
     asking,
 )
-from tests.clients.sdk.lazily import anthropic
 from tests.clients.served import LOADING, MODEL, Served
+from tests.fakes.lazily import anthropic
 
 pytestmark = pytest.mark.vllm
 

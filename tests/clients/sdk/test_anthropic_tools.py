@@ -14,8 +14,8 @@ from tests.clients.questions import (
     WEATHER_FUNCTION,
     asking,
 )
-from tests.clients.sdk.lazily import anthropic
 from tests.clients.served import MODEL
+from tests.fakes.lazily import anthropic
 
 pytestmark = pytest.mark.vllm
 

@@ -9,8 +9,8 @@ import openai
 import pytest
 
 from tests.clients.questions import STORY, asking
-from tests.clients.sdk.lazily import anthropic
 from tests.clients.served import MODEL, Served
+from tests.fakes.lazily import anthropic
 
 pytestmark = pytest.mark.vllm
 

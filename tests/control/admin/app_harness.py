@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import httpx
 from fastapi import FastAPI
-from fastapi.dependencies import utils as dependencies
 
 from penstock.control.adapter_sources.base_models import MachineModels
 from penstock.control.adapter_sources.sources import MachineSources
@@ -54,22 +51,6 @@ from tests.fakes.explaining_gateway import ExplainingGateway
 from tests.fakes.logging_machine import LoggingMachine
 
 SECRET = "pst_secret"
-
-_read = dependencies.get_dependant
-
-
-@functools.cache
-def _once(own: tuple[str, ...], parents: tuple[str, ...], **what: Any) -> Any:
-    return _read(own_oauth_scopes=list(own), parent_oauth_scopes=list(parents), **what)
-
-
-def _read_once(own_oauth_scopes: Any = (), parent_oauth_scopes: Any = (), **what: Any) -> Any:
-    """What handlers depend on is the same in the app of each test, and to read it takes half of the
-    time in which an app is made: 60 ms."""
-    return _once(tuple(own_oauth_scopes or ()), tuple(parent_oauth_scopes or ()), **what)
-
-
-vars(dependencies)["get_dependant"] = _read_once
 
 
 @dataclass(frozen=True, slots=True)

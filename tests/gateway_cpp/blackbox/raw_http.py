@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -123,14 +124,24 @@ class RawClient:
 
     async def head(self) -> tuple[int, dict[str, str]]:
         """Status and headers of the next answer; names in lower case."""
-        status = await self.line()
+        status, *lines = await self._head_lines() or [b""]
         assert status.startswith(b"HTTP/1.1 "), status
         headers: dict[str, str] = {}
-        while (line := (await self.line()).decode().rstrip("\r\n")) != "":
-            name, _, value = line.partition(":")
+        for line in lines:
+            name, _, value = line.decode().partition(":")
             assert name.lower() not in headers, f"twice: {name}"
             headers[name.lower()] = value.strip()
         return int(status.split()[1]), headers
+
+    async def _head_lines(self) -> list[bytes]:
+        """All before the empty one, without their ends; fewer where the connection ends. A timeout
+        for each would take longer than to read them."""
+        lines: list[bytes] = []
+        async with asyncio.timeout(PATIENCE):
+            with suppress(ConnectionError):
+                while line := (await self._reader.readline()).rstrip(b"\r\n"):
+                    lines.append(line)
+        return lines
 
     async def chunk(self) -> bytes | None:
         """The next chunk of a chunked body; empty: the clean end; None: cut off."""

@@ -14,9 +14,9 @@ import pytest
 from penstock.v1 import common_pb2 as common
 from penstock.v1 import inference_pb2 as v1
 from penstock.v1 import routes_pb2 as routes
-from tests.clients.sdk.lazily import anthropic
 from tests.fakes.fake_control import deployment, digest_of
 from tests.fakes.fake_replica import FakeCall, Script, hang, hello
+from tests.fakes.lazily import anthropic
 from tests.fakes.resumable import (
     CREATED,
     PROMPT_TOKENS,

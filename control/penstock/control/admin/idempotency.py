@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 
+from penstock.control.admin.deferred_route import DeferredRoute
 from penstock.control.admin.middleware import MULTIPART
 from penstock.control.admin.problems import explained
 from penstock.control.errors import Code, InvalidInput, PenstockError, Unavailable
@@ -124,7 +124,7 @@ class Answers:
         return self._kept
 
 
-class ActsOnce(APIRoute):
+class ActsOnce(DeferredRoute):
     """A route whose POSTs take an Idempotency-Key."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:

@@ -86,6 +86,8 @@ _Value = TypeVar("_Value")
 
 def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
     """What to write so that the store says what `new` says."""
+    if old is new:
+        return []
     return [
         *_kind_changes("deployment", old.deployments, new.deployments, DEPLOYMENTS.document),
         *_kind_changes("node", old.nodes, new.nodes, _from_node),
@@ -104,6 +106,8 @@ def changes_between(old: ClusterView, new: ClusterView) -> list[Change]:
 
 
 def _evidence_changes(old: KeptEvidence, new: KeptEvidence) -> Iterator[Change]:
+    if old is new:
+        return
     yield from _kind_changes(TEMPLATE_EVIDENCE, old.told, new.told, FOUND.document)
     policies = ({ONE: old.policy}, {ONE: new.policy})
     yield from _kind_changes(DEPLOYMENT_POLICY, *policies, POLICIES.document)
@@ -126,6 +130,8 @@ def _access(found: list[Access], *, known: bool) -> Access:
 
 
 def _tenancy_changes(old: Tenancy, new: Tenancy) -> Iterator[Change]:
+    if old is new:
+        return
     yield from _kind_changes("tenant", old.tenants, new.tenants, TENANTS.document)
     yield from _kind_changes("api_key", old.keys, new.keys, KEYS.document)
     yield from _kind_changes("access", {ONE: old.access}, {ONE: new.access}, asdict)
@@ -133,6 +139,8 @@ def _tenancy_changes(old: Tenancy, new: Tenancy) -> Iterator[Change]:
 
 
 def _adapter_changes(old: AdapterRegistry, new: AdapterRegistry) -> Iterator[Change]:
+    if old is new:
+        return
     yield from _kind_changes("adapter", old.versions, new.versions, from_version)
     yield from _kind_changes("adapter-removed", old.removed, new.removed, from_removed)
     yield from _kind_changes("alias", old.aliases, new.aliases, from_alias)

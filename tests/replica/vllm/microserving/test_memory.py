@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,8 +11,12 @@ from penstock.replica.vllm.microserving.memory import KvMemory
 from penstock.replica.vllm.microserving.receiving import Receiver
 from penstock.replica.vllm.microserving.sending import SendJob
 from tests.fakes.kv_memory import Told, order, target
+from tests.fakes.lazily import torch
 
-torch = pytest.importorskip("torch")
+
+@pytest.fixture(autouse=True, scope="module")
+def needs_torch() -> None:
+    pytest.importorskip("torch")
 
 
 def _layers(fill: int = 0) -> dict[str, Any]:
@@ -50,16 +55,16 @@ def test_layouts_that_are_not_alike_differ() -> None:
 @pytest.mark.parametrize(
     ("layers", "told"),
     [
-        ({"one": _layers()["one"].transpose(0, 1)}, "block by block"),
-        ({"one": _layers()["one"][:, :1]}, "gaps"),
-        ({"one": _layers()["one"], "two": _layers()["one"].double()}, "2 sizes"),
+        (lambda: {"one": _layers()["one"].transpose(0, 1)}, "block by block"),
+        (lambda: {"one": _layers()["one"][:, :1]}, "gaps"),
+        (lambda: {"one": _layers()["one"], "two": _layers()["one"].double()}, "2 sizes"),
     ],
 )
 def test_a_layout_whose_blocks_are_not_in_one_piece_is_refused(
-    layers: dict[str, Any], told: str
+    layers: Callable[[], dict[str, Any]], told: str
 ) -> None:
     with pytest.raises(ValueError, match=told):
-        KvMemory(layers, 6)
+        KvMemory(layers(), 6)
 
 
 def test_blocks_that_are_fetched_by_nixl_are_the_same() -> None:

@@ -11,10 +11,14 @@ from penstock.replica.vllm.microserving import control
 from penstock.replica.vllm.microserving.orders import StepOrders, StepSend
 from penstock.replica.vllm.microserving.working import Working
 from tests.fakes.kv_memory import NONCE, Told, order, target
-
-torch = pytest.importorskip("torch")
+from tests.fakes.lazily import torch
 
 _NAMES = ("one", "two")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def needs_torch() -> None:
+    pytest.importorskip("torch")
 
 
 class _Worker:

@@ -1,5 +1,5 @@
-"""A library that takes seconds to import, once somebody uses it: each worker collects all tests,
-and one runs those that need it."""
+"""Libraries that take seconds to import, once somebody uses them: each worker collects all tests,
+and one runs those that need them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ class Lazily:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # pytest looks whether it is a fixture or a mock
+            raise AttributeError(name)
         return getattr(importlib.import_module(self._name), name)
 
 
 anthropic: Any = Lazily("anthropic")
+torch: Any = Lazily("torch")
