@@ -31,16 +31,22 @@ settings.load_profile("penstock")
 # Nodes fill no warm pool beside a test; those that are about one say so.
 os.environ.setdefault("PENSTOCK_WARM", "0")
 
-_ON_ONE_SYSTEM = {f"tests/e2e/test_{name}.py" for name in ("openapi", "real_adapters", "sdk")}
+_ON_ONE_SYSTEM = {
+    f"tests/e2e/test_{name}.py"
+    for name in ("openapi", "real_adapters", "real_engines", "real_microserving", "sdk")
+}
 """Which files share the clients' system, which takes long to start (`served`)."""
 
 _LONGEST = {
-    f"tests/e2e/{name}"
-    for name in (
-        *("two_simulated", "test_overload.py", "test_several_gateways.py", "test_canaries.py"),
-        *("test_kill_matrix.py", "test_hand_over.py", "test_real_engines.py", "test_suspects.py"),
-        *("test_real_microserving.py", "test_serve.py", "test_router_programs.py"),
-    )
+    "one system",
+    "tests/e2e/two_simulated",
+    *(
+        f"tests/e2e/test_{name}.py"
+        for name in (
+            *("overload", "several_gateways", "canaries", "kill_matrix", "hand_over", "serve"),
+            *("router_programs", "suspects"),
+        )
+    ),
 }
 """Groups that take half a minute or more with few tests: begun last, they would be waited for."""
 
@@ -110,10 +116,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     from tests.clients.served import EMBEDDER, EMBEDDER_SPEC, Served
     from tests.e2e.engine_cycles import filled
     from tests.e2e.system import running
-    from tests.fakes.ports import free_ports
+    from tests.fakes.ports import free_address, free_ports
 
     (page_port,) = free_ports(1)
-    options = ("--warm", "1", "--cors-origin", f"http://127.0.0.1:{page_port}")
+    options = (
+        *("--warm", "2", "--cors-origin", f"http://127.0.0.1:{page_port}"),
+        *("--node-metrics", free_address()),
+    )
     with running(tmp_path_factory.mktemp("served"), *options, within=180) as system:
         with suppress(AssertionError):  # on a machine too busy for it, they start cold
             filled(system, within=60)
