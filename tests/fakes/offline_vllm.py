@@ -24,6 +24,7 @@ def offline_answers() -> list[dict[str, Any]]:
 
 
 def _answer(says: Connection) -> None:
+    del os.environ["VLLM_LOGGING_CONFIG_PATH"]  # of the fork server, which has removed its file
     os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", VLLM_ENABLE_V1_MULTIPROCESSING="0")
     from vllm import LLM, SamplingParams
 
