@@ -26,8 +26,6 @@ PROGRAMS = (
     "context_migration",
 )
 SHIPPED = Path(__file__).parents[2] / "control/penstock/control/router/programs"
-
-
 _NAMED: Json = {
     "name": MODEL,
     "microserving": "on",
@@ -63,12 +61,15 @@ def beside(system: System, **fields: Any) -> Iterator[None]:
     system.change("POST", "deployments", _NAMED | fields)
 
     def ready() -> bool:
-        found = [each for each in system.replicas() if each["deployment"] == MODEL]
-        return len(found) == fields["replicas"]
+        return len(_replicas(system)) == int(fields["replicas"])
 
     eventually(ready, within=170, what=f"all replicas of {MODEL}")
     yield
     system.change("DELETE", f"deployments/{MODEL}")
+
+
+def _replicas(system: System) -> list[Json]:
+    return [each for each in system.replicas() if each["deployment"] == MODEL]
 
 
 def sets(system: System, **settings: Any) -> None:
@@ -156,8 +157,7 @@ def at_rest(system: System) -> None:
 
     def is_free() -> bool:
         found = wanted.findall(_node_page(system))
-        replicas = [each for each in system.replicas() if each["deployment"] == MODEL]
-        assert len(found) >= 4 * len(replicas) > 0, found
+        assert len(found) >= 4 * len(_replicas(system)) > 0, found
         return not any(float(value) for value in found)
 
     eventually(is_free, within=60, what="replicas that have given everything back")
