@@ -31,24 +31,22 @@ settings.load_profile("penstock")
 # Nodes fill no warm pool beside a test; those that are about one say so.
 os.environ.setdefault("PENSTOCK_WARM", "0")
 
-_ON_ONE_SYSTEM = {f"tests/e2e/test_{name}.py" for name in ("openapi", "real_adapters", "sdk")}
+_ON_ONE_SYSTEM = {
+    f"tests/e2e/test_{name}.py"
+    for name in ("openapi", "real_adapters", "real_engines", "real_microserving", "sdk")
+}
 """Which files share the clients' system, which takes long to start (`served`)."""
 
-_ON_TWO_SIMULATED = {
-    f"tests/e2e/test_{name}.py" for name in ("bad_input", "crowd", "identity", "kills", "restarts")
-}
-"""Which files share a system of two simulated replicas (`two_simulated`)."""
-
-_ON_EXPLAINED = {f"tests/e2e/test_explain_{name}.py" for name in ("refusals", "ways", "away")}
-"""Which files share the system whose requests are explained (`on_explained`)."""
-
-
 _LONGEST = {
-    f"tests/e2e/test_{name}.py"
-    for name in (
-        *("overload", "several_gateways", "canaries", "kill_matrix", "hand_over", "real_engines"),
-        *("real_microserving", "serve", "router_programs", "crowd", "rollouts", "suspects"),
-    )
+    "one system",
+    "tests/e2e/two_simulated",
+    *(
+        f"tests/e2e/test_{name}.py"
+        for name in (
+            *("overload", "several_gateways", "canaries", "kill_matrix", "hand_over", "serve"),
+            *("router_programs", "suspects"),
+        )
+    ),
 }
 """Groups that take half a minute or more with few tests: begun last, they would be waited for."""
 
@@ -64,9 +62,9 @@ def group_of(nodeid: str) -> str:
     """Which tests stay together when several workers share them (`-n 2`).
 
     A file stays whole, for its module's fixtures, but for what takes long (`_APART`); so do the
-    contracts, for the replica that they share, the SDKs and others, for their systems, and all that
-    start vLLM, since an engine wants the machine's memory and cores to itself. Each line of the
-    README starts a system of its own.
+    contracts, for the replica that they share, the SDKs and the folders of `tests/e2e`, for their
+    systems, and all that start vLLM, since an engine wants the machine's memory and cores to
+    itself. Each line of the README starts a system of its own.
     """
     path, _, test = nodeid.partition("::")
     if path == "tests/e2e/test_readme_starts.py" or nodeid in _APART:
@@ -78,11 +76,8 @@ def group_of(nodeid: str) -> str:
         return "vllm"
     if path in _ON_ONE_SYSTEM or folder == "tests/clients/sdk":
         return "one system"
-    if path in _ON_TWO_SIMULATED:
-        return "two simulated"
-    if path in _ON_EXPLAINED:
-        return "explained"
-    return folder if folder == "tests/contracts" else path
+    whole = folder == "tests/contracts" or folder.startswith("tests/e2e/")
+    return folder if whole else path
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -121,10 +116,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     from tests.clients.served import EMBEDDER, EMBEDDER_SPEC, Served
     from tests.e2e.engine_cycles import filled
     from tests.e2e.system import running
-    from tests.fakes.ports import free_ports
+    from tests.fakes.ports import free_address, free_ports
 
     (page_port,) = free_ports(1)
-    options = ("--warm", "1", "--cors-origin", f"http://127.0.0.1:{page_port}")
+    options = (
+        *("--warm", "2", "--cors-origin", f"http://127.0.0.1:{page_port}"),
+        *("--node-metrics", free_address()),
+    )
     with running(tmp_path_factory.mktemp("served"), *options, within=180) as system:
         with suppress(AssertionError):  # on a machine too busy for it, they start cold
             filled(system, within=60)

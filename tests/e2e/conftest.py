@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.clients.served import Served
-from tests.e2e.explained import Explained, explained
 from tests.e2e.system import System, running
 
 
@@ -16,24 +15,6 @@ from tests.e2e.system import System, running
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for one module's system."""
     return tmp_path_factory.mktemp("system")
-
-
-@pytest.fixture(scope="session")
-def two_simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """Two simulated replicas that write 20 tokens a second to each stream (`group_of` names the
-    files that share it)."""
-    settings = "tokens_per_second=20 answer_tokens=60 per_request=1"
-    options = ("--engine", "simulated", "--name", "sim", "--engine-args", settings)
-    folder = tmp_path_factory.mktemp("two_simulated")
-    with running(folder, *options, replicas=2, within=60) as system:
-        yield system
-
-
-@pytest.fixture(scope="session")
-def on_explained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explained]:
-    """Where requests of all kinds are asked and explained (`group_of` names the files)."""
-    with explained(tmp_path_factory.mktemp("explained")) as found:
-        yield found
 
 
 @pytest.fixture(scope="session")

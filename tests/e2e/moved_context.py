@@ -26,21 +26,11 @@ PROGRAMS = (
     "context_migration",
 )
 SHIPPED = Path(__file__).parents[2] / "control/penstock/control/router/programs"
-PIRATE = """\
----
-penstock: v1
-kind: adapter
-name: pirate
-version: 1
-base: penstock-mini
-source: penstock-mini/pirate
----
-penstock: v1
-kind: alias
-deployment: chat
-alias: pirate
-target: pirate@1
-"""
+_NAMED: Json = {
+    "name": MODEL,
+    "microserving": "on",
+    "program_deadline_ms": 2000,  # the machine is busy
+}
 
 
 class Up(System):
@@ -50,12 +40,11 @@ class Up(System):
 
 
 @contextmanager
-def up(folder: Path, more: str = "", *, within: float = 240, **fields: Any) -> Iterator[System]:
+def up(folder: Path, *, within: float, **fields: Any) -> Iterator[System]:
     """A deployment `chat` with these fields, all its replicas ready; must stop cleanly."""
     file = folder / "penstock.yaml"
-    head: Json = {"penstock": "v1", "kind": "deployment", "name": MODEL, "microserving": "on"}
-    head["program_deadline_ms"] = 2000  # the machine is busy
-    file.write_text(json.dumps(head | fields) + "\n" + more)
+    head = {"penstock": "v1", "kind": "deployment", **_NAMED, **fields}
+    file.write_text(json.dumps(head) + "\n")
     (port,) = free_ports(1)
     system = Up(folder, "-f", str(file), "--node-metrics", f"127.0.0.1:{port}")
     try:
@@ -64,6 +53,23 @@ def up(folder: Path, more: str = "", *, within: float = 240, **fields: Any) -> I
         system.stop()
     finally:
         system.destroy()
+
+
+@contextmanager
+def beside(system: System, **fields: Any) -> Iterator[None]:
+    """The same beside what a system serves, for as long as the block takes."""
+    system.change("POST", "deployments", _NAMED | fields)
+
+    def ready() -> bool:
+        return len(_replicas(system)) == int(fields["replicas"])
+
+    eventually(ready, within=170, what=f"all replicas of {MODEL}")
+    yield
+    system.change("DELETE", f"deployments/{MODEL}")
+
+
+def _replicas(system: System) -> list[Json]:
+    return [each for each in system.replicas() if each["deployment"] == MODEL]
 
 
 def sets(system: System, **settings: Any) -> None:
@@ -147,11 +153,11 @@ def said(told: Json, headers: Mapping[str, str]) -> Said:
 def at_rest(system: System) -> None:
     """Returns when no replica has a lease, a transfer or a block in use; fails if one keeps any."""
     names = "kv_blocks_used|calls|microserving_leases|microserving_transfers"
-    wanted = re.compile(rf"^penstock_replica_(?:{names})\b\S*(?: .*)? (\S+)$", re.M)
+    wanted = re.compile(rf'^penstock_replica_(?:{names}){{.*deployment="{MODEL}".* (\S+)$', re.M)
 
     def is_free() -> bool:
         found = wanted.findall(_node_page(system))
-        assert len(found) >= 4 * len(system.replicas()), found
+        assert len(found) >= 4 * len(_replicas(system)) > 0, found
         return not any(float(value) for value in found)
 
     eventually(is_free, within=60, what="replicas that have given everything back")

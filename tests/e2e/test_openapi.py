@@ -16,10 +16,14 @@ from schemathesis.checks import CHECKS, load_all_checks
 
 from tests.e2e.system import System, get_json
 
-_SECONDS = 60.0 if settings.get_current_profile_name() == "random" else 30.0
+_IS_LONG = settings.get_current_profile_name() == "random"
+_SECONDS = 60.0 if _IS_LONG else 30.0
 """For all operations together; an operation's examples that come later are not sent."""
 
-_EXAMPLES = {GenerationMode.POSITIVE: 6, GenerationMode.NEGATIVE: 4}
+_EXAMPLES = {
+    GenerationMode.POSITIVE: 6 if _IS_LONG else 3,
+    GenerationMode.NEGATIVE: 4 if _IS_LONG else 2,
+}
 _CHECKS = [
     "not_a_server_error",
     "status_code_conformance",

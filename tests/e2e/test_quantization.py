@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.evals.main import app
 from tests.e2e.system import System, eventually
 
 pytestmark = [pytest.mark.vllm, pytest.mark.long, pytest.mark.timeout(900)]
@@ -42,6 +41,10 @@ def compared(system: System, name: str, folder: Path) -> tuple[int, Any]:
         "out": folder / name,
     }
     words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
+    from penstock.evals.main import (
+        app,
+    )  # half a second in each worker, and this runs in none of CI's
+
     done = CliRunner().invoke(app, ["quantization-regression", *words])
     assert done.exit_code in (0, 3, 4), done.output
     return done.exit_code, json.loads((folder / name / "report.json").read_text())

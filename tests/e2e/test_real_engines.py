@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ FLAT = 0.02  # of the pool's memory after its first rounds
 
 @pytest.fixture(scope="module")
 def warm(folder: Path) -> Iterator[System]:
-    """A pool of one member that is full. What the system serves besides is not asked."""
+    """A pool of one member that is full."""
     simulated = ("--engine", "simulated", "--name", "sim")
     with running(folder, "--warm", "1", *simulated, within=60) as system:
         filled(system)
@@ -39,17 +40,16 @@ def warm(folder: Path) -> Iterator[System]:
 @pytest.fixture
 def engines(warm: System) -> Iterator[Engines]:
     """Its Engines API; whatever a test leaves behind is ended."""
-    api = Engines(warm)
-    yield api
-    api.close()
+    with closing(Engines(warm)) as api:
+        yield api
 
 
 @pytest.mark.vllm
 @pytest.mark.timeout(400)
-def test_engines_that_are_claimed_and_given_back_leave_the_pool_full(
-    warm: System, engines: Engines
-) -> None:
-    _cycles(warm, engines, rounds=3, kill_every=1)
+def test_engines_that_are_claimed_and_given_back_leave_the_pool_full(shared_real: System) -> None:
+    filled(shared_real)
+    with closing(Engines(shared_real)) as engines:
+        _cycles(shared_real, engines, rounds=3, kill_every=1)
 
 
 @pytest.mark.long

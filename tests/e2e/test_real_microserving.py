@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.engine_cycles import filled
 from tests.e2e.moved_context import (
-    PIRATE,
     PROGRAMS,
     Json,
     Said,
     ask,
     at_rest,
+    beside,
     runs,
     sets,
     switched,
-    up,
 )
 from tests.e2e.system import System
 
@@ -37,11 +36,13 @@ MOVERS = [name for name in PROGRAMS if "prefill" in name]
 
 
 @pytest.fixture(scope="module")
-def pair(folder: Path) -> Iterator[System]:
+def pair(shared_real: System) -> Iterator[System]:
     """Two engines of the default model, one of each role."""
+    filled(shared_real)
     fields: Json = {"model": "penstock-mini", "replicas": 2, "max_adapters": 2}
-    with up(folder, PIRATE, **fields, roles={"prefill": 1, "decode": 1}) as system:
-        yield system
+    with beside(shared_real, **fields, roles={"prefill": 1, "decode": 1}):
+        shared_real.change("PUT", "aliases/chat/pirate", {"target": "pirate@1"})
+        yield shared_real
 
 
 def _prompt(seed: int, words: int) -> str:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
+from penstock.control.replica_tokens import callers_token
+from tests.clients.served import Served
 from tests.e2e.system import System
+from tests.fakes.greedy_chats import CHATS, TOKENS
+from tests.fakes.replica_process import answer_of, inference_stub, raw_request
 
 pytestmark = pytest.mark.vllm
 MODEL = "penstock-mini"
-CHATS: list[Any] = [
-    [{"role": "user", "content": "What is a gateway?"}],
-    [{"role": "user", "content": "What is 3 plus 4?"}],
-    [{"role": "user", "content": "Tell me about the Rhine"}],
-    [
-        {"role": "system", "content": "You are a helpful assistant."},
-        {"role": "user", "content": "Hello"},
-    ],
-]
 
 
 @pytest.fixture(scope="module")
@@ -33,54 +25,59 @@ def client(shared_real: System) -> openai.OpenAI:
 
 
 @pytest.fixture(scope="module")
-def vllm_says(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What vLLM answers by itself: its own offline class, greedy, in a process of its own."""
-    out = tmp_path_factory.mktemp("reference") / "answers.json"
-    script = Path(__file__).with_name("vllm_reference.py")
-    subprocess.run(
-        [sys.executable, str(script), json.dumps(CHATS), str(out)],
-        check=True, capture_output=True, timeout=170,
-    )  # fmt: skip
-    answers: list[dict[str, Any]] = json.loads(out.read_text())
+def vllm_says(served: Served) -> list[Any]:
+    """What the replica says to its gateway: vLLM's own (tests/replica/vllm/serving)."""
+    replica = served.ready_replica()
+    token = callers_token((served.system.data / "cluster.token").read_text().strip(), replica["id"])
+    told = (("authorization", f"Bearer {token}"),)
+    answers = []
+    with inference_stub(replica["address"]) as stub:
+        for messages in CHATS:
+            asked = {"model": MODEL, "messages": messages, "temperature": 0, "max_tokens": TOKENS}
+            events = stub.Call(raw_request(json.dumps(asked).encode()), metadata=told, timeout=60)
+            answers.append(json.loads(answer_of(list(events))))
     return answers
 
 
 def ask(client: openai.OpenAI, messages: Any, model: str = MODEL) -> Any:
     """A greedy unary answer."""
     return client.chat.completions.create(
-        model=model, messages=messages, temperature=0, max_tokens=200
+        model=model, messages=messages, temperature=0, max_tokens=TOKENS
     )
 
 
-def test_unary_answers_are_vllms_own(
-    client: openai.OpenAI, vllm_says: list[dict[str, Any]]
-) -> None:
+def test_unary_answers_are_vllms_own(client: openai.OpenAI, vllm_says: list[Any]) -> None:
     for messages, expected in zip(CHATS, vllm_says, strict=True):
         reply = ask(client, messages)
-        assert reply.choices[0].message.content == expected["text"]
-        assert reply.choices[0].finish_reason == expected["finish_reason"]
-        assert reply.usage.completion_tokens == expected["completion_tokens"]
-        assert reply.usage.prompt_tokens == expected["prompt_tokens"]
+        assert reply.choices[0].message.content == text_of(expected)
+        assert reply.choices[0].finish_reason == expected["choices"][0]["finish_reason"]
+        assert reply.usage.completion_tokens == expected["usage"]["completion_tokens"]
+        assert reply.usage.prompt_tokens == expected["usage"]["prompt_tokens"]
         assert reply.model == MODEL
 
 
-def test_streamed_answers_are_vllms_own(
-    client: openai.OpenAI, vllm_says: list[dict[str, Any]]
-) -> None:
+def text_of(answer: Any) -> str:
+    """Its words, of which there are some."""
+    text: str = answer["choices"][0]["message"]["content"]
+    assert text
+    return text
+
+
+def test_streamed_answers_are_vllms_own(client: openai.OpenAI, vllm_says: list[Any]) -> None:
     for messages, expected in zip(CHATS, vllm_says, strict=True):
         stream: Any = client.chat.completions.create(
             model=MODEL,
             messages=messages,
             temperature=0,
-            max_tokens=200,
+            max_tokens=TOKENS,
             stream=True,
             stream_options={"include_usage": True},
         )
         chunks = list(stream)
         text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
-        assert text == expected["text"]
+        assert text == text_of(expected)
         assert chunks[0].choices[0].delta.role == "assistant"
-        assert chunks[-1].usage.completion_tokens == expected["completion_tokens"]
+        assert chunks[-1].usage.completion_tokens == expected["usage"]["completion_tokens"]
         assert len({c.id for c in chunks}) == 1
 
 

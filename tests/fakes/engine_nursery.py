@@ -10,7 +10,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tempfile
+from collections.abc import Callable
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
 
 from penstock.replica import parentage
 from penstock.replica.vllm.start import engine_process
@@ -18,6 +21,13 @@ from penstock.replica.vllm.start.preload import ForkedEngine
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.fakes.engine_imports"])
+
+
+def forked(target: Callable[..., None], *words: Any) -> BaseProcess:
+    """A process that has imported vLLM and runs this."""
+    process: BaseProcess = _CONTEXT.Process(target=target, args=words)
+    process.start()
+    return process
 
 
 class NurseryEngine(ForkedEngine):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -30,16 +29,13 @@ def gateway_manager(
     control: str,
     cluster: ClusterStore,
     signs: GatewaySigns,
-    stack: AsyncExitStack,
 ) -> GatewayManager | None:
     """What looks after the gateway of this machine, `control` being the head's own address for
     it; None where none is wanted. Raises CannotStart where there is no program to run."""
     if not settings.run_gateway:
         return None
-    probe = HttpLivenessProbe()
-    stack.push_async_callback(probe.close)
     needs = GatewayDependencies(
-        ProcessLauncher(), probe, cluster, SystemClock(), signs, GatewayPatience()
+        ProcessLauncher(), HttpLivenessProbe(), cluster, SystemClock(), signs, GatewayPatience()
     )
     command = GatewayCommand(
         name=settings.gateway_id,

@@ -115,7 +115,7 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         tokens, nodes = await _nodes(settings, cluster, health, adapters, clock)
         service, explain = _routes_service(cluster, routes, usage, signs, traffic, clock)
         rpc_address = await _serve_rpc(settings, security, (service, nodes), stack)
-        gateway = gateway_manager(settings, rpc_address, cluster, signs, stack)
+        gateway = gateway_manager(settings, rpc_address, cluster, signs)
         shadows = head_shadows(settings, cluster, timed, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
         asked = (*_asked(settings, dialer, shadows, clock), placement, events, engines, explain)

@@ -38,8 +38,10 @@ from penstock.control.serving.watching import Watch
 from penstock.control.state.rollout.revision import RevisionState
 from penstock.control.state.rollout.trial import Question, proof_for
 
+# Each look costs this process and the head some milliseconds, and what loads wants the cores.
 POLL_EVERY = timedelta(milliseconds=100)
-WATCH_EVERY = timedelta(seconds=1)
+POLL_SHARE = 0.05  # of the time that it has taken so far, where that is longer
+WATCH_EVERY = timedelta(seconds=2)
 PROCESS_DEADLINE = timedelta(seconds=30)
 ANSWER_DEADLINE = timedelta(seconds=60)
 # From here on the log of the loading replica is shown beside the progress.
@@ -236,7 +238,7 @@ class Session:
             self._shown.progress(
                 f"{self._options.name}: {loading_phase(replicas)}", seconds=seconds, detail=detail
             )
-            await asyncio.sleep(POLL_EVERY.total_seconds())
+            await asyncio.sleep(_pause(seconds))
         count = self._options.replicas
         self._shown.done(
             f"{self._options.name} is loaded"
@@ -348,7 +350,7 @@ class Session:
             except Unavailable as error:
                 reason = f": {error}"
             self._shown.progress(what, seconds=seconds)
-            await asyncio.sleep(POLL_EVERY.total_seconds())
+            await asyncio.sleep(_pause(seconds))
         logs = self._options.data_dir / "logs"
         raise CannotStart(f"{what} took over {limit.total_seconds():.0f} s{reason}; see {logs}")
 
@@ -364,3 +366,8 @@ class Session:
     def _newest_step(self, replicas: list[ReplicaModel]) -> str:
         loading = [each for each in replicas if each.log_path and each.state != "ready"]
         return newest_step(log_files.tail(Path(loading[0].log_path), TAIL)) if loading else ""
+
+
+def _pause(seconds: float) -> float:
+    """Before the next look at what has taken so long."""
+    return max(POLL_EVERY.total_seconds(), POLL_SHARE * seconds)

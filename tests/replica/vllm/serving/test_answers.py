@@ -12,6 +12,8 @@ import pytest
 
 from penstock.replica.values import Head
 from penstock.replica.vllm.engine import VllmEngine
+from tests.fakes.greedy_chats import CHATS, TOKENS
+from tests.fakes.offline_vllm import offline_answers
 from tests.replica.vllm.inputs import entering_requests
 from tests.replica.vllm.talking import (
     CHAT,
@@ -52,6 +54,18 @@ async def test_a_unary_answer_equals_vllms_own(engine: VllmEngine, question: str
     assert ours.finished.prompt_tokens == usage["prompt_tokens"]
     assert ours.finished.completion_tokens == usage["completion_tokens"]
     assert ours.finished.finish_reasons == (ours.json["choices"][0]["finish_reason"],)
+
+
+async def test_answers_are_those_of_a_vllm_that_was_started_without_penstock(
+    engine: VllmEngine,
+) -> None:
+    offline = await asyncio.to_thread(offline_answers)
+    for messages, expected in zip(CHATS, offline, strict=True):
+        ours = await ask(engine, body(messages=messages, temperature=0, max_tokens=TOKENS))
+        assert ours.text() == expected["text"]
+        assert ours.finished.finish_reasons == (expected["finish_reason"],)
+        assert ours.finished.completion_tokens == expected["completion_tokens"]
+        assert ours.finished.prompt_tokens == expected["prompt_tokens"]
 
 
 @pytest.mark.parametrize("question", _QUESTIONS)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import multiprocessing
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import psutil
 import pytest
 
+from penstock.replica.calls.answers import events_of
 from penstock.replica.default_model import shipped
+from penstock.replica.values import Call
+from penstock.replica.vllm.engine import VllmEngine
 from penstock.replica.vllm.start import engine_process
+from tests.fakes.engine_nursery import forked
 from tests.fakes.replica_agent import replica_agent
 from tests.fakes.replica_process import (
     ReplicaProcess,
@@ -27,35 +34,35 @@ from tests.fakes.warm_pool import Claimed, Pool
 
 pytestmark = [pytest.mark.vllm, pytest.mark.processes]
 
-_Started = subprocess.Popen[str] | subprocess.Popen[bytes] | Claimed
+_Started = subprocess.Popen[bytes] | Claimed | BaseProcess
 _WORDS = ("--engine", "vllm", "--model", "penstock-mini", "--engine-arg", "cpu_kvcache_gib=0.25")
-_REPLICA = """
-import asyncio, json, sys
-from penstock.replica.calls.answers import events_of
-from penstock.replica.values import Call
-from penstock.replica.vllm.engine import VllmEngine
 
-async def main():
-    engine = VllmEngine(sys.argv[1], "m", (), {})
+
+async def _streams(events: Connection) -> None:
+    """A replica whose engine vLLM spawns; it says so when it streams."""
+    engine = VllmEngine(str(shipped("penstock-mini")), "m", (), {})
     await engine.start()
     body = {"prompt": "x", "max_tokens": 3000, "ignore_eos": True, "stream": True}
     call = Call("r", "/v1/completions", json.dumps(body).encode(), "m")
-    async for event in events_of(engine.answer, call):
-        print("event", flush=True)
+    async for _ in events_of(engine.answer, call):
+        events.send("event")
 
-asyncio.run(main())
-"""
+
+def _replica(events: Connection) -> None:
+    asyncio.run(_streams(events))
 
 
 @contextmanager
-def _spawning() -> Iterator[subprocess.Popen[str]]:
-    """A replica whose engine vLLM spawns; it says so when it streams."""
-    command = [sys.executable, "-c", _REPLICA, str(shipped("penstock-mini"))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def _spawning() -> Iterator[tuple[BaseProcess, Connection]]:
+    """Its process, which has imported vLLM, and what it says."""
+    hears, says = multiprocessing.Pipe(duplex=False)
+    process = forked(_replica, says)
+    says.close()
+    try:
+        yield process, hears
+    finally:
+        process.kill()
+        process.join()
 
 
 def _engine_processes(replica: _Started) -> list[psutil.Process]:
@@ -113,14 +120,13 @@ def test_a_replica_killed_while_it_loads_takes_the_engine_along_that_it_forked(
 
 @pytest.mark.long
 def test_a_replica_killed_while_it_streams_takes_the_engine_along_that_it_spawned() -> None:
-    with _spawning() as replica:
-        assert replica.stdout is not None
-        assert replica.stdout.readline() == "event\n"
+    with _spawning() as (replica, says):
+        assert says.recv() == "event"
         _takes_along(replica, _engine_processes(replica))
 
 
 def test_a_replica_killed_while_it_loads_takes_the_engine_along_that_it_spawned() -> None:
-    with _spawning() as replica:
+    with _spawning() as (replica, _):
         _wait(lambda: bool(_engine_processes(replica)), "an engine process", 60)
         _takes_along(replica, _engine_processes(replica))
 
