@@ -40,7 +40,7 @@ from penstock.control.state.rollout.trial import Question, proof_for
 
 # Each look costs this process and the head some milliseconds, and what loads wants the cores.
 POLL_EVERY = timedelta(milliseconds=100)
-POLL_SHARE = 0.05  # of the time that it has taken so far, where that is longer
+POLL_SHARE = 0.02  # of the time that it has taken so far, where that is longer
 WATCH_EVERY = timedelta(seconds=2)
 PROCESS_DEADLINE = timedelta(seconds=30)
 ANSWER_DEADLINE = timedelta(seconds=60)
