@@ -38,7 +38,6 @@ _ON_ONE_SYSTEM = {
 """Which files share the clients' system, which takes long to start (`served`)."""
 
 _LONGEST = {
-    "one system",
     "tests/e2e/two_simulated",
     *(
         f"tests/e2e/test_{name}.py"
