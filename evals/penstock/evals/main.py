@@ -82,7 +82,7 @@ def bench(
             nginx=nginx or _nginx_program(),
             rounds=1 if quick else rounds,
             warmup_ms=300 if quick else round(warmup * 1000),
-            window_ms=1000 if quick else round(window * 1000),
+            window_ms=2000 if quick else round(window * 1000),
             open=open_,
         )
         results = _run(_chosen(scenario or []), options, native, out.resolve())
