@@ -7,6 +7,7 @@ import itertools
 import json
 import random
 import re
+import urllib.error
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -84,7 +85,11 @@ def is_ready(system: System, name: str, count: int = 1, within: float = 60) -> N
 
 def started(system: System, name: str, **spec: Any) -> Json:
     """A canary of this spec."""
-    told: Json = system.change("POST", "canaries", {"name": name, **spec})
+    try:
+        told: Json = system.change("POST", "canaries", {"name": name, **spec})
+    except urllib.error.HTTPError as error:
+        error.add_note(error.read().decode())  # why not
+        raise
     return told
 
 
