@@ -50,6 +50,7 @@ TEST = (
     Package(("clang-16",), "compiles what sanitizers and fuzzers look at, in half of GCC's time"),
     Package(("prometheus",), "Prometheus, which watches what tests start, and promtool"),
     Package(("libclang-rt-16-dev",), "their runtime"),
+    Package(("llvm-16",), "tells where what they found is, of a large program in a moment"),
 )
 CLIENTS = (Package(("chromium", "chromium-browser"), "the browser that a page is tried in"),)
 BENCH = (Package(("nginx-light", "nginx"), "what the gateway is measured against"),)

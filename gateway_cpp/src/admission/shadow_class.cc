@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, kShadowOutcomes> kShadowNames = {
     "paired", "body_budget",    "rate",        "concurrency", "candidate_busy", "preempted",
     "budget", "not_comparable", "not_allowed", "no_comparer", "overload"};
 
-constexpr std::uint64_t kWhole = 1000;
+constexpr std::uint64_t kPerMille = 1000;
 
 // Of a share: the same for all requests of a session where the rule samples those.
 std::uint64_t place_of(const routing::ShadowRule& rule, const ShadowAsk& ask) {
@@ -43,12 +43,12 @@ std::string_view name(ShadowOutcome outcome) {
 
 bool is_sampled(const routing::ShadowRule& rule, std::string_view primary, const ShadowAsk& ask) {
   return is_primary(rule, primary, ask.model) &&
-         place_of(rule, ask) % kWhole < rule.share_permille && names(rule.tenants, ask.tenant) &&
+         place_of(rule, ask) % kPerMille < rule.share_permille && names(rule.tenants, ask.tenant) &&
          names(rule.endpoints, ask.path);
 }
 
 bool is_asked_again(const routing::ShadowRule& rule, const ShadowAsk& ask) {
-  return routing::mix(place_of(rule, ask)) % kWhole < rule.self_permille;
+  return routing::mix(place_of(rule, ask)) % kPerMille < rule.self_permille;
 }
 
 bool is_kept_from(const Tenant& tenant, bool may_degrade, const routing::DeploymentRoute& there) {

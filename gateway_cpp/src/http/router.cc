@@ -13,9 +13,9 @@ namespace {
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
 // As the Allow header names them.
-constexpr std::string_view kGet = "GET, HEAD, OPTIONS";
-constexpr std::string_view kPost = "POST, OPTIONS";
-constexpr std::string_view kGetAndPost = "GET, HEAD, POST, OPTIONS";
+constexpr std::string_view kAllowGet = "GET, HEAD, OPTIONS";
+constexpr std::string_view kAllowPost = "POST, OPTIONS";
+constexpr std::string_view kAllowGetAndPost = "GET, HEAD, POST, OPTIONS";
 
 struct Row {
   std::string_view path;
@@ -24,18 +24,18 @@ struct Row {
 };
 
 // The names of the status pages are those of Kubernetes and of vLLM.
-constexpr std::array<Row, 12> kRows = {{{"/v1/models", Page::kModels, kGet},
-                                        {"/v1/usage", Page::kUsage, kGet},
-                                        {"/livez", Page::kLivez, kGet},
-                                        {"/readyz", Page::kReadyz, kGet},
-                                        {"/ready", Page::kReadyz, kGet},
-                                        {"/startupz", Page::kStartupz, kGet},
-                                        {"/health", Page::kHealth, kGet},
-                                        {"/health/deep", Page::kDeepHealth, kGet},
-                                        {"/ping", Page::kPing, kGetAndPost},
-                                        {"/version", Page::kVersion, kGet},
-                                        {"/openapi.json", Page::kOpenapi, kGet},
-                                        {"/metrics", Page::kMetrics, kGet}}};
+constexpr std::array<Row, 12> kRows = {{{"/v1/models", Page::kModels, kAllowGet},
+                                        {"/v1/usage", Page::kUsage, kAllowGet},
+                                        {"/livez", Page::kLivez, kAllowGet},
+                                        {"/readyz", Page::kReadyz, kAllowGet},
+                                        {"/ready", Page::kReadyz, kAllowGet},
+                                        {"/startupz", Page::kStartupz, kAllowGet},
+                                        {"/health", Page::kHealth, kAllowGet},
+                                        {"/health/deep", Page::kDeepHealth, kAllowGet},
+                                        {"/ping", Page::kPing, kAllowGetAndPost},
+                                        {"/version", Page::kVersion, kAllowGet},
+                                        {"/openapi.json", Page::kOpenapi, kAllowGet},
+                                        {"/metrics", Page::kMetrics, kAllowGet}}};
 
 // What is at a path, whatever is done there.
 struct PathMatch {
@@ -48,11 +48,12 @@ std::optional<PathMatch> find(std::string_view path) {
     if (row.path == path) return PathMatch{{row.page}, row.methods};
   }
   if (const auto* endpoint = openai::find_endpoint(path)) {
-    return PathMatch{{Page::kEndpoint, endpoint}, kPost};
+    return PathMatch{{Page::kEndpoint, endpoint}, kAllowPost};
   }
   if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size()) {
     return PathMatch{
-        {Page::kModel, nullptr, openai::percent_decode(path.substr(kModelPrefix.size()))}, kGet};
+        {Page::kModel, nullptr, openai::percent_decode(path.substr(kModelPrefix.size()))},
+        kAllowGet};
   }
   return std::nullopt;
 }

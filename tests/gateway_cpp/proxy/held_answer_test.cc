@@ -66,7 +66,7 @@ TEST(HeldAnswer, GoesAloneWhenItIsLargerThanTheWholeBudget) {
   EXPECT_TRUE(budget.take(kBudget - kBudget / 4));
 }
 
-class LargeAnswerTest : public RequestFlowTest {
+class HeldAnswerTest : public RequestFlowTest {
  protected:
   // An answer of more than is free, of which the end is still to come.
   void answer_begins() {
@@ -76,7 +76,7 @@ class LargeAnswerTest : public RequestFlowTest {
   }
 };
 
-TEST_F(LargeAnswerTest, HoldsTheReplicaBackUntilThereIsRoomForItsAnswer) {
+TEST_F(HeldAnswerTest, HoldsTheReplicaBackUntilThereIsRoomForItsAnswer) {
   ASSERT_TRUE(answers_.take(kBudget));
   answer_begins();
   pass(seconds(5));
@@ -91,7 +91,7 @@ TEST_F(LargeAnswerTest, HoldsTheReplicaBackUntilThereIsRoomForItsAnswer) {
   EXPECT_TRUE(answers_.take(kBudget)) << "all of it is back";
 }
 
-TEST_F(LargeAnswerTest, SaysThatThereIsNoRoomAndWhenToComeBack) {
+TEST_F(HeldAnswerTest, SaysThatThereIsNoRoomAndWhenToComeBack) {
   ASSERT_TRUE(answers_.take(kBudget));
   answer_begins();
   pass(config_.body_timeout + seconds(1));
@@ -101,7 +101,7 @@ TEST_F(LargeAnswerTest, SaysThatThereIsNoRoomAndWhenToComeBack) {
   EXPECT_EQ(totals().failed, 1U);
 }
 
-TEST_F(LargeAnswerTest, GivesWayWhenItHoldsAPartOfWhatAllWaitFor) {
+TEST_F(HeldAnswerTest, GivesWayWhenItHoldsAPartOfWhatAllWaitFor) {
   answer_begins();
   ASSERT_TRUE(answers_.take(kBudget / 2));
   call().chunk(std::string(300'000, 'x'));
@@ -110,7 +110,7 @@ TEST_F(LargeAnswerTest, GivesWayWhenItHoldsAPartOfWhatAllWaitFor) {
   EXPECT_TRUE(answers_.take(kBudget / 2));
 }
 
-TEST_F(LargeAnswerTest, GoesToAnotherReplicaWhenItsOwnIsLostWhileItWaits) {
+TEST_F(HeldAnswerTest, GoesToAnotherReplicaWhenItsOwnIsLostWhileItWaits) {
   serve_from({"r1", "r2"});
   answer_begins();
   ASSERT_TRUE(answers_.take(kBudget / 2));
@@ -121,7 +121,7 @@ TEST_F(LargeAnswerTest, GoesToAnotherReplicaWhenItsOwnIsLostWhileItWaits) {
   EXPECT_TRUE(answers_.take(kBudget / 2)) << "the lost answer holds nothing";
 }
 
-TEST_F(LargeAnswerTest, LetsGoOfAnAnswerWhoseClientLeavesWhileItWaits) {
+TEST_F(HeldAnswerTest, LetsGoOfAnAnswerWhoseClientLeavesWhileItWaits) {
   ASSERT_TRUE(answers_.take(kBudget));
   answer_begins();
   reply_.leave();
@@ -130,7 +130,7 @@ TEST_F(LargeAnswerTest, LetsGoOfAnAnswerWhoseClientLeavesWhileItWaits) {
   EXPECT_EQ(totals().cancelled, 1U);
 }
 
-TEST_F(LargeAnswerTest, HoldsTheAnswerOfASlowReaderUntilItLeaves) {
+TEST_F(HeldAnswerTest, HoldsTheAnswerOfASlowReaderUntilItLeaves) {
   reply_.stop_reading();
   answer_begins();
   call().finish();
@@ -140,7 +140,7 @@ TEST_F(LargeAnswerTest, HoldsTheAnswerOfASlowReaderUntilItLeaves) {
   EXPECT_TRUE(answers_.take(kBudget));
 }
 
-TEST_F(LargeAnswerTest, DoesNotTakeAReplicaThatIsHeldForASilentOne) {
+TEST_F(HeldAnswerTest, DoesNotTakeAReplicaThatIsHeldForASilentOne) {
   config_.body_timeout = 3 * config_.silence;
   ASSERT_TRUE(answers_.take(kBudget));
   answer_begins();

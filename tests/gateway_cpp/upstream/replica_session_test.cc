@@ -7,7 +7,7 @@
 namespace penstock::upstream {
 namespace {
 
-TEST_F(SessionTest, SendsTheStartsOfOneTurnInOneFrame) {
+TEST_F(ReplicaSessionTest, SendsTheStartsOfOneTurnInOneFrame) {
   auto session = session_to(replica_.address());
   const auto first = session->open(request("a"), news_);
   const auto second = session->open(request("b"), more_news_);
@@ -20,7 +20,7 @@ TEST_F(SessionTest, SendsTheStartsOfOneTurnInOneFrame) {
   EXPECT_NE(starts[0].call_id(), starts[1].call_id());
 }
 
-TEST_F(SessionTest, SendsManyLargeBodiesInSeveralFrames) {
+TEST_F(ReplicaSessionTest, SendsManyLargeBodiesInSeveralFrames) {
   // As when a replica died and all that it had to do comes here in one turn.
   const std::string body(700'000, 'x');
   auto session = session_to(replica_.address());
@@ -33,7 +33,7 @@ TEST_F(SessionTest, SendsManyLargeBodiesInSeveralFrames) {
   for (const auto& frame : replica_.frames()) EXPECT_LE(frame.starts_size(), 2);
 }
 
-TEST_F(SessionTest, SendsALargeBodyInItsPlaceAmongOthers) {
+TEST_F(ReplicaSessionTest, SendsALargeBodyInItsPlaceAmongOthers) {
   const auto body = std::make_shared<const std::string>(3'000'000, 'x');
   auto session = session_to(replica_.address());
   const auto first = session->open(request("a"), news_);
@@ -49,7 +49,7 @@ TEST_F(SessionTest, SendsALargeBodyInItsPlaceAmongOthers) {
   EXPECT_TRUE(loop_.run_until([&] { return body.use_count() == 1; }));
 }
 
-TEST_F(SessionTest, LetsGoOfTheBodiesThatItNeverSentWhenItEnds) {
+TEST_F(ReplicaSessionTest, LetsGoOfTheBodiesThatItNeverSentWhenItEnds) {
   RawPeer peer(loop_.io(), 1'000);
   peer.reads = false;
   const auto body = std::make_shared<const std::string>(3'000'000, 'x');
@@ -63,7 +63,7 @@ TEST_F(SessionTest, LetsGoOfTheBodiesThatItNeverSentWhenItEnds) {
   EXPECT_EQ(body.use_count(), 1) << "they hold their shares of a budget";
 }
 
-TEST_F(SessionTest, LetsGoOfTheBodyOfACancelledCallThatTheReplicaDoesNotRead) {
+TEST_F(ReplicaSessionTest, LetsGoOfTheBodyOfACancelledCallThatTheReplicaDoesNotRead) {
   RawPeer peer(loop_.io(), 1'000);
   peer.reads = false;
   const auto body = std::make_shared<const std::string>(3'000'000, 'x');
@@ -96,7 +96,7 @@ TEST_F(SessionTest, LetsGoOfTheBodyOfACancelledCallThatTheReplicaDoesNotRead) {
   EXPECT_EQ(ids, (std::vector<std::string>{"a", "b", "c"}));
 }
 
-TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
+TEST_F(ReplicaSessionTest, HandsEachCallItsOwnEventsOfAFrame) {
   auto session = session_to(replica_.address());
   const auto first = session->open(request("a"), news_);
   const auto second = session->open(request("b"), more_news_);
@@ -117,7 +117,7 @@ TEST_F(SessionTest, HandsEachCallItsOwnEventsOfAFrame) {
   EXPECT_EQ(session->running(), 1U);
 }
 
-TEST_F(SessionTest, KeepsTheTokensOfAnAnswerForWhoAskedForThem) {
+TEST_F(ReplicaSessionTest, KeepsTheTokensOfAnAnswerForWhoAskedForThem) {
   auto session = session_to(replica_.address());
   auto asking = request("a");
   asking.token_groups = true;
@@ -143,7 +143,7 @@ TEST_F(SessionTest, KeepsTheTokensOfAnAnswerForWhoAskedForThem) {
   EXPECT_TRUE(call->pending_groups().empty());
 }
 
-TEST_F(SessionTest, KeepsTheOrderOfManyFrames) {
+TEST_F(ReplicaSessionTest, KeepsTheOrderOfManyFrames) {
   auto session = session_to(replica_.address());
   const auto call = session->open(request("a"), news_);
   ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
@@ -163,7 +163,7 @@ TEST_F(SessionTest, KeepsTheOrderOfManyFrames) {
   EXPECT_EQ(got, expected);
 }
 
-TEST_F(SessionTest, GivesCreditBackOnceHalfOfItIsUsed) {
+TEST_F(ReplicaSessionTest, GivesCreditBackOnceHalfOfItIsUsed) {
   auto session = session_to(replica_.address());
   const auto call = session->open(request("a"), news_);
   call->wrote(kCredit / 2 - 1);
@@ -175,7 +175,7 @@ TEST_F(SessionTest, GivesCreditBackOnceHalfOfItIsUsed) {
   EXPECT_EQ(replica_.credits()[0].bytes(), kCredit / 2);
 }
 
-TEST_F(SessionTest, TellsTheReplicaOfACancelledCallOnce) {
+TEST_F(ReplicaSessionTest, TellsTheReplicaOfACancelledCallOnce) {
   auto session = session_to(replica_.address());
   auto call = session->open(request("a"), news_);
   const auto other = session->open(request("b"), more_news_);
@@ -194,7 +194,7 @@ TEST_F(SessionTest, TellsTheReplicaOfACancelledCallOnce) {
   EXPECT_EQ(text_of(*other), "here");
 }
 
-TEST_F(SessionTest, DoesNotCancelWhatHasEnded) {
+TEST_F(ReplicaSessionTest, DoesNotCancelWhatHasEnded) {
   auto session = session_to(replica_.address());
   auto call = session->open(request("a"), news_);
   auto other = session->open(request("b"), more_news_);
@@ -210,7 +210,7 @@ TEST_F(SessionTest, DoesNotCancelWhatHasEnded) {
   EXPECT_EQ(replica_.cancels(), std::vector<uint64_t>{other_id});
 }
 
-TEST_F(SessionTest, FailsEveryCallWhenTheReplicaDies) {
+TEST_F(ReplicaSessionTest, FailsEveryCallWhenTheReplicaDies) {
   auto session = session_to(replica_.address());
   const auto first = session->open(request("a"), news_);
   const auto second = session->open(request("b"), more_news_);
@@ -228,7 +228,7 @@ TEST_F(SessionTest, FailsEveryCallWhenTheReplicaDies) {
   EXPECT_TRUE(session->ended());
 }
 
-TEST_F(SessionTest, KnowsOfEachCallWhetherItWasSent) {
+TEST_F(ReplicaSessionTest, KnowsOfEachCallWhetherItWasSent) {
   // The replica says nothing before it dies: what it was sent may be what killed it.
   auto session = session_to(replica_.address());
   const auto sent = session->open(request("a"), news_);
@@ -241,7 +241,7 @@ TEST_F(SessionTest, KnowsOfEachCallWhetherItWasSent) {
   EXPECT_EQ(late->failure().source, CallFailure::Source::kUnreachable);
 }
 
-TEST_F(SessionTest, LosesWhatWasSentWhenTheConnectionBreaks) {
+TEST_F(ReplicaSessionTest, LosesWhatWasSentWhenTheConnectionBreaks) {
   RawPeer peer(loop_.io());
   auto session = session_to(peer.address());
   const auto call = session->open(request("a"), news_);
@@ -252,7 +252,7 @@ TEST_F(SessionTest, LosesWhatWasSentWhenTheConnectionBreaks) {
   EXPECT_NE(log_.text().find("the connection broke"), std::string::npos);
 }
 
-TEST_F(SessionTest, HasNotSentWhatThePeerHadNoRoomFor) {
+TEST_F(ReplicaSessionTest, HasNotSentWhatThePeerHadNoRoomFor) {
   RawPeer peer(loop_.io(), 70'000);
   peer.reads = false;
   auto session = session_to(peer.address());
@@ -267,7 +267,7 @@ TEST_F(SessionTest, HasNotSentWhatThePeerHadNoRoomFor) {
   EXPECT_EQ(held->failure().source, CallFailure::Source::kUnreachable);
 }
 
-TEST_F(SessionTest, TellsAReplicaThatRefusesFromOneThatDied) {
+TEST_F(ReplicaSessionTest, TellsAReplicaThatRefusesFromOneThatDied) {
   RawPeer peer(loop_.io());
   auto session = session_to(peer.address());
   const auto call = session->open(request("a"), news_);
@@ -279,7 +279,7 @@ TEST_F(SessionTest, TellsAReplicaThatRefusesFromOneThatDied) {
   EXPECT_NE(log_.text().find("gRPC status 16"), std::string::npos);
 }
 
-TEST_F(SessionTest, TakesNoCallsWhenTheReplicaGoesAwayAndFinishesWhatItHas) {
+TEST_F(ReplicaSessionTest, TakesNoCallsWhenTheReplicaGoesAwayAndFinishesWhatItHas) {
   RawPeer peer(loop_.io());
   auto session = session_to(peer.address());
   const auto running = session->open(request("a"), news_);
@@ -296,7 +296,7 @@ TEST_F(SessionTest, TakesNoCallsWhenTheReplicaGoesAwayAndFinishesWhatItHas) {
   EXPECT_EQ(text_of(*running), "still here");
 }
 
-TEST_F(SessionTest, FailsCallsToAReplicaThatIsNotThere) {
+TEST_F(ReplicaSessionTest, FailsCallsToAReplicaThatIsNotThere) {
   const std::string address = replica_.address();
   replica_.kill();
   auto session = session_to(address);
@@ -308,7 +308,7 @@ TEST_F(SessionTest, FailsCallsToAReplicaThatIsNotThere) {
   EXPECT_TRUE(late->failed());
 }
 
-TEST_F(SessionTest, PassesOnWhatTheReplicaSaysOfAFailure) {
+TEST_F(ReplicaSessionTest, PassesOnWhatTheReplicaSaysOfAFailure) {
   auto session = session_to(replica_.address());
   const auto call = session->open(request("a"), news_);
   ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));
@@ -322,7 +322,7 @@ TEST_F(SessionTest, PassesOnWhatTheReplicaSaysOfAFailure) {
   EXPECT_EQ(call->failure().error.code(), "context_length_exceeded");
 }
 
-TEST_F(SessionTest, MayGoWhileItsFramesAreOnTheirWay) {
+TEST_F(ReplicaSessionTest, MayGoWhileItsFramesAreOnTheirWay) {
   auto session = session_to(replica_.address());
   auto call = session->open(request("a"), news_);
   ASSERT_TRUE(loop_.run_until([&] { return !replica_.starts().empty(); }));

@@ -16,7 +16,7 @@
 
 namespace penstock::upstream {
 
-class SessionTest : public testing::Test {
+class ReplicaSessionTest : public testing::Test {
  protected:
   static constexpr uint64_t kCredit = 1000;
 

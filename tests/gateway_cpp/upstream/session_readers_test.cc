@@ -10,7 +10,7 @@
 namespace penstock::upstream {
 namespace {
 
-using SessionReadersTest = SessionTest;
+using SessionReadersTest = ReplicaSessionTest;
 
 // Passes on what a batch takes, as streams do, and notes what is sent when.
 class Along final : public ChunkReader, public runtime::SendBatch::Sender {
