@@ -10,6 +10,7 @@ import ast
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from console import run_step
@@ -89,8 +90,9 @@ def with_certificates(
     return env
 
 
+@cache
 def pip_settings() -> Settings:
-    """pip's configuration, files and environment, as pairs of name and value."""
+    """pip's configuration, files and environment, as pairs of name and value; asked once."""
     listed = subprocess.run(
         [str(PYTHON), "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
     ).stdout
