@@ -23,8 +23,11 @@ gc.disable()
 
 # A busy machine is no failure: how long one example takes is not what property tests are about.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# A change fails for what it changes: with the same examples each time. `tests/long` has others.
-settings.register_profile("penstock", settings.get_profile("random"), derandomize=True)
+# A change fails for what it changes: with the same examples each time. `tests/long` has others, and
+# twice as many.
+settings.register_profile(
+    "penstock", settings.get_profile("random"), derandomize=True, max_examples=50
+)
 settings.load_profile("penstock")
 
 
