@@ -27,7 +27,7 @@ BUILD = (
     Package(("g++",), "compiles the gateway and the replica's extension"),
     Package(("cmake",), "builds them"),
     Package(("ninja-build",), "builds them"),
-    Package(("pkg-config",), "finds gRPC"),
+    Package(("pkg-config",), "finds what gRPC needs"),
     Package(("libboost1.83-dev", "libboost1.81-dev"), "HTTP and coroutines in the gateway"),
     Package(("libgrpc++-dev",), "gateway and replica talk gRPC"),
     Package(("libnghttp2-dev",), "gRPC on the gateway's own threads"),
