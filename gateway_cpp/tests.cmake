@@ -48,14 +48,8 @@ add_executable(gateway_tests)
 target_link_libraries(gateway_tests PRIVATE penstock_gateway GTest::gtest_main)
 set_target_properties(gateway_tests PROPERTIES LINKER_LANGUAGE CXX)
 
-# clang's sanitizers tell lines through a program that they are told.
-find_program(SYMBOLIZER NAMES llvm-symbolizer-16 llvm-symbolizer REQUIRED)
-set(symbols external_symbolizer_path=${SYMBOLIZER})
-set(tsan_options halt_on_error=1 ignore_noninstrumented_modules=1 ${symbols}
-    suppressions=${CMAKE_CURRENT_SOURCE_DIR}/tsan.supp)
-list(JOIN tsan_options ":" tsan_options)
-set(sanitizers TSAN_OPTIONS=${tsan_options} ASAN_OPTIONS=${symbols}
-    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:${symbols})
+set(suppressions ${CMAKE_CURRENT_SOURCE_DIR}/tsan.supp)
+include(../setup/sanitizers.cmake)
 # Few processes: to start one for each test takes longer than the tests.
 set(shards 8)
 math(EXPR last "${shards} - 1")
