@@ -39,11 +39,16 @@ def forget_foreign(root: Path) -> None:
                 shutil.rmtree(cache.parent)
 
 
+def is_older(made: Path, source: Path) -> bool:
+    """Whether it is not there or was made before the source was last written, as by a pull."""
+    return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
+
+
 def gateway(preset: str, logs: Path, *, strict: bool) -> None:
     """Configures and builds gateway_cpp with a preset; a built tree costs a moment. `strict`: what
     the compiler warns of is an error, as long as the tree stands."""
     folder = ROOT / "gateway_cpp"
-    if not (folder / "build" / preset / "build.ninja").exists():
+    if is_older(folder / "build" / preset / "build.ninja", folder / "CMakePresets.json"):
         run_step(
             f"configuring the gateway ({preset})",
             ["cmake", "--preset", preset, f"-DPENSTOCK_WERROR={'ON' if strict else 'OFF'}"],
