@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/metrics_page.h"
-
 namespace penstock::base {
 namespace {
 
@@ -103,15 +101,11 @@ Metrics::Deployments Metrics::deployments() const {
   return deployments_;
 }
 
-std::string Metrics::render(const GatewayFacts& facts, TextFormat format) const {
+std::vector<const MetricsShard*> Metrics::shards() const {
+  const std::lock_guard lock(mutex_);
   std::vector<const MetricsShard*> shards;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const MetricsShard& shard : shards_) shards.push_back(&shard);
-  }
-  GatewayFacts labelled = facts;
-  for (TenantFacts& one : labelled.tenants) one.tenant = tenant_label(one.tenant);
-  return metrics_page(deployments(), shards, labelled, format);
+  for (const MetricsShard& shard : shards_) shards.push_back(&shard);
+  return shards;
 }
 
 std::uint64_t Metrics::bytes_sent() const {

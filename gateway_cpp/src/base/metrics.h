@@ -19,8 +19,6 @@
 #include <vector>
 
 #include "base/deployment_metrics.h"
-#include "base/exposition.h"
-#include "base/gateway_facts.h"
 #include "base/metrics_values.h"
 
 namespace penstock::base {
@@ -127,8 +125,9 @@ class Metrics {
   // thread, about once a second.
   void keep_only(const std::function<bool(const std::string&)>& is_deployment);
 
-  // The page. Any thread.
-  std::string render(const GatewayFacts& facts, TextFormat format = TextFormat::kPrometheus) const;
+  // For the page. Any thread.
+  Deployments deployments() const;
+  std::vector<const MetricsShard*> shards() const;
 
   // Answer bytes written to clients since the start. Any thread.
   std::uint64_t bytes_sent() const;
@@ -144,7 +143,6 @@ class Metrics {
   friend class MetricsShard;
 
   void enlist(const std::shared_ptr<DeploymentMetrics>& part);
-  Deployments deployments() const;
 
   static constexpr std::size_t kMostTenants = 200;
 

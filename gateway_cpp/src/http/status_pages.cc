@@ -7,6 +7,7 @@
 #include "base/json_text.h"
 #include "control_plane/deployment_reports.h"
 #include "http/metrics_format.h"
+#include "http/metrics_page.h"
 #include "http/usage_body.h"
 #include "openai/models.h"
 
@@ -259,111 +260,28 @@ PageText StatusPages::version() const {
   return {200, base::kJsonType, R"({"version":)" + base::json_string(base::version()) + "}"};
 }
 
-base::DeploymentFacts StatusPages::facts_of(const routing::DeploymentRoute& route) const {
-  base::DeploymentFacts facts{.name = route.name};
-  const auto dispatcher = dispatchers_.of(route);
-  if (!dispatcher) return facts;
-  const auto standing = dispatcher->standing();
-  facts.queued = standing.queued;
-  facts.broken = standing.broken;
-  facts.moving = standing.moving;
-  facts.estimated_wait = standing.estimated_wait;
-  for (size_t i = 0; i < standing.ejections.size(); ++i) {
-    if (standing.ejections[i] > 0) {
-      facts.ejections.emplace_back(routing::kDoubtReasons[i], standing.ejections[i]);
-    }
-  }
-  return facts;
-}
-
-std::vector<base::ShadowFacts> StatusPages::shadow_facts() const {
-  std::vector<base::ShadowFacts> facts;
-  for (const admission::ShadowRow& row : parts_.shadow_book.rows()) {
-    base::ShadowFacts& one = facts.emplace_back();
-    one.rule = row.name;
-    one.uid = row.uid;
-    one.under_way = row.under_way;
-    for (size_t i = 0; i < row.counts.size(); ++i) {
-      if (row.counts[i] == 0) continue;
-      one.outcomes.emplace_back(name(static_cast<admission::ShadowOutcome>(i)), row.counts[i]);
-    }
-  }
-  return facts;
-}
-
-std::vector<base::CanaryFacts> StatusPages::canary_facts() const {
-  std::vector<base::CanaryFacts> facts;
-  for (const admission::CanaryRow& row : parts_.canaries.rows()) {
-    facts.push_back({row.name,
-                     {{"stable", row.stable.sessions, row.stable.bad_sessions},
-                      {"candidate", row.candidate.sessions, row.candidate.bad_sessions}}});
-  }
-  return facts;
-}
-
-std::vector<base::ProgramFacts> StatusPages::program_facts() const {
-  std::vector<base::ProgramFacts> facts;
-  for (const admission::ProgramRow& row : parts_.program_book.rows(parts_.clock.steady_now())) {
-    base::ProgramFacts& one = facts.emplace_back();
-    one.deployment = row.deployment;
-    one.moved_tokens = row.moved_tokens;
-    one.moved_bytes = row.moved_bytes;
-    for (size_t i = 0; i < row.counts.size(); ++i) {
-      if (row.counts[i] == 0) continue;
-      one.outcomes.emplace_back(name(static_cast<admission::ProgramOutcome>(i)), row.counts[i]);
-    }
-  }
-  return facts;
-}
-
-base::TraceFacts StatusPages::trace_facts() const {
-  const observe::TraceCounts counts = parts_.tracer.counts();
-  return {.sent = counts.sent,
-          .dropped = {{"queue_full", counts.queue_full}, {"collector", counts.collector}}};
-}
-
-base::ExplainFacts StatusPages::explain_facts() const {
-  const observe::RecordTotals totals = parts_.records.totals();
-  base::ExplainFacts facts{.bytes = totals.bytes};
-  for (size_t i = 0; i < totals.records.size(); ++i) {
-    facts.kept.emplace_back(name(static_cast<observe::RecordKind>(i)), totals.records[i]);
-  }
-  for (size_t i = 0; i < totals.dropped.size(); ++i) {
-    facts.dropped.emplace_back(name(static_cast<observe::RecordDrop>(i)), totals.dropped[i]);
-  }
-  return facts;
-}
-
 PageText StatusPages::metrics(std::string_view accept) const {
-  base::GatewayFacts facts;
   const auto routes = routes_.read();
-  facts.snapshot_version = routes->version();
-  facts.control_connected = subscription_().connected;
-  facts.draining = parts_.state.draining.load(std::memory_order_relaxed);
-  facts.request_bytes_held = parts_.bodies.held();
-  facts.answer_bytes_held = parts_.answers.held();
-  facts.shadow_bytes_held = parts_.shadow_bytes.held();
-  facts.resume_bytes_held = parts_.resume_bytes.held();
-  facts.shadows = shadow_facts();
-  facts.canaries = canary_facts();
-  facts.programs = program_facts();
-  facts.traces = trace_facts();
-  facts.explain = explain_facts();
-  facts.deployments.reserve(routes->deployments().size());
+  GatewayFacts facts{.snapshot_version = routes->version(),
+                     .control_connected = subscription_().connected,
+                     .draining = parts_.state.draining.load(std::memory_order_relaxed),
+                     .request_bytes_held = parts_.bodies.held(),
+                     .answer_bytes_held = parts_.answers.held(),
+                     .shadow_bytes_held = parts_.shadow_bytes.held(),
+                     .resume_bytes_held = parts_.resume_bytes.held(),
+                     .tenants = parts_.usage.by_tenant(),
+                     .shadows = parts_.shadow_book.rows(),
+                     .canaries = parts_.canaries.rows(),
+                     .programs = parts_.program_book.rows(parts_.clock.steady_now()),
+                     .traces = parts_.tracer.counts(),
+                     .explain = parts_.records.totals()};
   for (const auto& [name, route] : routes->deployments()) {
-    facts.deployments.push_back(facts_of(*route));
-  }
-  for (auto& [tenant, cost] : parts_.usage.by_tenant()) {
-    if (tenant == admission::kShadowTenant) continue;
-    facts.tenants.push_back({.tenant = tenant,
-                             .limited = cost.rejected,
-                             .prompt_tokens = cost.prompt_tokens,
-                             .completion_tokens = cost.completion_tokens,
-                             .cached_tokens = cost.cached_tokens,
-                             .cost_nanousd = cost.cost_nanousd});
+    const auto dispatcher = dispatchers_.of(*route);
+    facts.deployments.emplace_back(
+        name, dispatcher ? dispatcher->standing() : dispatch::DeploymentStanding{});
   }
   const auto format = metrics_format(accept);
-  return {200, content_type(format), parts_.all_metrics.render(facts, format)};
+  return {200, content_type(format), metrics_page(parts_.all_metrics, facts, format)};
 }
 
 PageText StatusPages::models(const admission::Tenant& tenant) const {

@@ -63,12 +63,6 @@ class StatusPages {
     std::string_view message;
   };
   std::optional<NotReady> why_not_ready(const routing::Routes& routes) const;
-  base::DeploymentFacts facts_of(const routing::DeploymentRoute& route) const;
-  std::vector<base::ShadowFacts> shadow_facts() const;
-  std::vector<base::CanaryFacts> canary_facts() const;
-  std::vector<base::ProgramFacts> program_facts() const;
-  base::TraceFacts trace_facts() const;
-  base::ExplainFacts explain_facts() const;
   std::string routes_members(const routing::Routes& routes) const;
 
   const proxy::GatewayParts& parts_;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "http/metrics_page.h"
 #include "page_lines.h"
 
 namespace penstock::base {
@@ -27,7 +28,8 @@ TEST(Metrics, SumsItsShards) {
     shard->connections.add(2);
   }
   two.deployment("mini")->settled(Outcome::kFailed, 502);
-  const std::string page = metrics.render({.snapshot_version = 7, .control_connected = true});
+  const std::string page =
+      http::metrics_page(metrics, {.snapshot_version = 7, .control_connected = true});
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_requests_total{deployment="mini",)"
                              R"(outcome="succeeded",code="200"} 4)"));
   EXPECT_TRUE(has_line(page, R"(penstock_gateway_requests_total{deployment="mini",)"
@@ -49,10 +51,10 @@ TEST(Metrics, TellTenantsBySumsOfTheirOwnUpToABound) {
   for (MetricsShard* shard : {&one, &two}) settle(*shard, "acme");
   settle(one, "");
   for (int i = 0; i < 1000; ++i) settle(i % 2 == 0 ? one : two, "t" + std::to_string(i));
-  const std::string page = metrics.render(
-      {.tenants = {{.tenant = "acme", .prompt_tokens = 5, .cost_nanousd = 1'500'000'000},
-                   {.tenant = "t998", .prompt_tokens = 1},
-                   {.tenant = "t999", .prompt_tokens = 2}}});
+  const std::string page = http::metrics_page(
+      metrics, {.tenants = {{"acme", {.prompt_tokens = 5, .cost_nanousd = 1'500'000'000}},
+                            {"t998", {.prompt_tokens = 1}},
+                            {"t999", {.prompt_tokens = 2}}}});
   const std::string ends = "penstock_gateway_tenant_requests_total{tenant=\"";
   EXPECT_TRUE(has_line(page, ends + R"(acme",outcome="succeeded"} 2)"));
   EXPECT_TRUE(has_line(page, ends + R"(-",outcome="succeeded"} 1)"));
@@ -72,7 +74,7 @@ TEST(Metrics, CountTenantsFromAllThreadsWhileTheirLabelsRunOut) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  const std::string page = metrics.render({});
+  const std::string page = http::metrics_page(metrics, {});
   const std::string ends = "penstock_gateway_tenant_requests_total{tenant=\"";
   EXPECT_TRUE(has_line(page, ends + R"(t0",outcome="succeeded"} 40)"));
   EXPECT_TRUE(has_line(page, ends + R"(_other",outcome="succeeded"} 4000)"));
@@ -83,7 +85,7 @@ TEST(Metrics, TellDropsThatAlertsLookAtBeforeTheFirst) {
   MetricsShard& shard = metrics.add_shard();
   shard.deployment("mini")->dropped("queue_full");
   shard.deployment(kUnknownDeployment);
-  const std::string page = metrics.render({});
+  const std::string page = http::metrics_page(metrics, {});
   const std::string drops = "penstock_gateway_drops_total{deployment=\"";
   EXPECT_TRUE(has_line(page, drops + R"(mini",reason="queue_full"} 1)"));
   EXPECT_TRUE(has_line(page, drops + R"(mini",reason="wait_exceeded"} 0)"));
@@ -98,7 +100,7 @@ TEST(Metrics, CountsRungsByReasonAndName) {
     shard->deployment("mini")->degraded("context_length_exceeded", "trim");
   }
   metrics.add_shard().deployment("mini")->degraded("queue_full", "fallback:big");
-  const std::string page = metrics.render({});
+  const std::string page = http::metrics_page(metrics, {});
   const std::string prefix = R"(penstock_gateway_degraded_total{deployment="mini",reason=")";
   EXPECT_TRUE(has_line(page, prefix + R"(queue_full",rung="fallback:big"} 3)"));
   EXPECT_TRUE(has_line(page, prefix + R"(context_length_exceeded",rung="trim"} 2)"));
@@ -128,7 +130,7 @@ TEST(Metrics, HistogramsAreCumulativeAndEndInInfinity) {
   mini.generation.observe(milliseconds(1));  // on a bound: belongs to it
   mini.generation.observe(milliseconds(3));
   mini.generation.observe(std::chrono::hours(1));
-  const std::string page = metrics.render({});
+  const std::string page = http::metrics_page(metrics, {});
   const std::string name = "penstock_gateway_generation_seconds";
   const std::string prefix = name + R"(_bucket{deployment="mini",le=")";
   EXPECT_TRUE(has_line(page, prefix + R"(0.001"} 1)"));
@@ -142,7 +144,7 @@ TEST(Metrics, HistogramsAreCumulativeAndEndInInfinity) {
 TEST(Metrics, EscapesTheDeploymentsName) {
   Metrics metrics;
   metrics.add_shard().deployment("a\"b\\c\nd")->settled(Outcome::kInvalid, 400);
-  EXPECT_NE(metrics.render({}).find(R"(deployment="a\"b\\c\nd")"), std::string::npos);
+  EXPECT_NE(http::metrics_page(metrics, {}).find(R"(deployment="a\"b\\c\nd")"), std::string::npos);
 }
 
 TEST(Metrics, TotalsAreForTheHeadAndLeaveOutUnknownNames) {
@@ -180,7 +182,8 @@ class DeletedDeployments : public testing::Test {
     metrics_.keep_only([&name](const std::string& known) { return known == name; });
   }
   bool shows(const std::string& name) {
-    return metrics_.render({}).find("deployment=\"" + name + "\"") != std::string::npos;
+    return http::metrics_page(metrics_, {}).find("deployment=\"" + name + "\"") !=
+           std::string::npos;
   }
 
   Metrics metrics_;
@@ -222,43 +225,6 @@ TEST_F(DeletedDeployments, BeginAnewWhenTheyComeBack) {
   EXPECT_EQ(metrics_.totals()[0].failed, 1U);
 }
 
-TEST(MetricsPage, LeavesOutHistogramsThatObservedNothing) {
-  Metrics metrics;
-  metrics.add_shard().deployment("mini")->generation.observe(milliseconds(1));
-  const std::string page = metrics.render({});
-  EXPECT_NE(page.find("penstock_gateway_generation_seconds_bucket{deployment="), std::string::npos);
-  EXPECT_EQ(page.find("penstock_gateway_engine_ttft_seconds_bucket{"), std::string::npos);
-  EXPECT_NE(page.find("# TYPE penstock_gateway_engine_ttft_seconds histogram"), std::string::npos);
-}
-
-TEST(MetricsPage, TellsHowDeploymentsStandThatAreAskedOrHaveSomethingToTell) {
-  Metrics metrics;
-  metrics.add_shard().deployment("asked")->settled(Outcome::kSucceeded, 200);
-  GatewayFacts facts{.request_bytes_held = 5,
-                     .answer_bytes_held = 6,
-                     .shadow_bytes_held = 7,
-                     .resume_bytes_held = 8};
-  facts.shadows = {{.rule = "next", .uid = "u1", .under_way = 2, .outcomes = {{"paired", 3}}}};
-  facts.deployments = {{.name = "asked"},
-                       {.name = "silent"},
-                       {.name = "waits", .queued = 2, .estimated_wait = milliseconds(1500)},
-                       {.name = "ejects", .ejections = {{"failing", 3}}}};
-  const std::string page = metrics.render(facts);
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_queued{deployment="asked"} 0)"));
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_queued{deployment="waits"} 2)"));
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_estimated_wait_seconds{deployment="waits"} 1.5)"));
-  EXPECT_TRUE(has_line(
-      page, R"(penstock_gateway_ejections_total{deployment="ejects",reason="failing"} 3)"));
-  EXPECT_EQ(page.find("silent"), std::string::npos);
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="requests"} 5)"));
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="answers"} 6)"));
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="shadows"} 7)"));
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_held_bytes{of="resumes"} 8)"));
-  EXPECT_TRUE(has_line(
-      page, R"(penstock_gateway_shadow_requests_total{rule="next",uid="u1",outcome="paired"} 3)"));
-  EXPECT_TRUE(has_line(page, R"(penstock_gateway_shadow_in_flight{rule="next",uid="u1"} 2)"));
-}
-
 TEST(Metrics, CanBeReadWhileThreadsCount) {
   Metrics metrics;
   std::vector<std::thread> threads;
@@ -274,7 +240,7 @@ TEST(Metrics, CanBeReadWhileThreadsCount) {
     });
   }
   for (int i = 0; i < 20; ++i) {
-    (void)metrics.render({}, TextFormat::kOpenMetrics);
+    (void)http::metrics_page(metrics, {}, TextFormat::kOpenMetrics);
     metrics.keep_only([](const std::string&) { return true; });
   }
   for (std::thread& thread : threads) thread.join();

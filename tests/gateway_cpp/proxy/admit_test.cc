@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "flow_fixture.h"
+#include "http/metrics_page.h"
 
 namespace penstock::proxy {
 namespace {
@@ -30,7 +31,7 @@ class AdmitTest : public RequestFlowTest {
     loop_.poll();
   }
   uint32_t queued() { return routes_.of("mini").standing().queued; }
-  std::string metrics() { return metrics_.render({}); }
+  std::string metrics() { return http::metrics_page(metrics_, {}); }
   admission::UsageCounts usage() {
     const auto rows = usage_.totals();
     return rows.empty() ? admission::UsageCounts{} : rows.at(0).counts;

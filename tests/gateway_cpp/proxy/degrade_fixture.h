@@ -2,6 +2,7 @@
 #pragma once
 
 #include "flow_fixture.h"
+#include "http/metrics_page.h"
 
 namespace penstock::proxy {
 using Kind = routing::Rung::Kind;
@@ -67,7 +68,7 @@ class DegradeTest : public RequestFlowTest {
     loop_.poll();
   }
   bool metric(const std::string& sample) {
-    return metrics_.render({}).find(sample + "\n") != std::string::npos;
+    return http::metrics_page(metrics_, {}).find(sample + "\n") != std::string::npos;
   }
   uint32_t in_flight_at(const std::string& deployment) {
     return routes_.replica(deployment, 0).in_flight();

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "degrade_fixture.h"
+#include "http/metrics_page.h"
 
 namespace penstock::proxy {
 namespace {
@@ -73,7 +74,7 @@ class AnyLadder : public RequestFlowTest, public testing::WithParamInterface<uns
   void expect_nothing_left() {
     EXPECT_EQ(state_.in_flight, 0U);
     EXPECT_EQ(settled_lines(), 1U);
-    const std::string page = metrics_.render({});
+    const std::string page = http::metrics_page(metrics_, {});
     for (const std::string name : {"mini", "a", "b", "c", "d"}) {
       EXPECT_EQ(routes_.replica(name, 0).in_flight(), 0U) << name;
       EXPECT_EQ(routes_.of(name).standing().queued, 0U) << name;

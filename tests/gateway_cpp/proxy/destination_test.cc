@@ -5,6 +5,7 @@
 #include <random>
 
 #include "degrade_fixture.h"
+#include "http/metrics_page.h"
 
 namespace penstock::proxy {
 namespace {
@@ -52,7 +53,8 @@ class CanaryTest : public RequestFlowTest {
     loop_.poll();
   }
   bool metric(const std::string& sample) {
-    return metrics_.render({}).find("penstock_gateway_" + sample + "\n") != std::string::npos;
+    return http::metrics_page(metrics_, {}).find("penstock_gateway_" + sample + "\n") !=
+           std::string::npos;
   }
   admission::UsageCounts used(const std::string& deployment) {
     for (const auto& row : usage_.totals()) {
@@ -279,7 +281,7 @@ class AnyWay : public CanaryTest, public testing::WithParamInterface<unsigned> {
   }
   uint64_t sum(const std::string& family, const std::string& deployment) {
     uint64_t sum = 0;
-    const std::string page = metrics_.render({});
+    const std::string page = http::metrics_page(metrics_, {});
     const std::string begin = "penstock_gateway_" + family + "{deployment=\"" + deployment + "\"";
     for (size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at + 1)) {
       sum += std::stoull(page.substr(page.find("} ", at) + 2));

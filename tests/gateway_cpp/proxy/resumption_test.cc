@@ -1,4 +1,5 @@
 // Answers that break and go on at another replica, as their clients and the books see it.
+#include "http/metrics_page.h"
 #include "resume_fixture.h"
 
 namespace penstock::proxy {
@@ -329,7 +330,7 @@ TEST_F(ResumeTest, StaysAsItWasWhereItIsOff) {
   EXPECT_TRUE(done_);
   EXPECT_EQ(upstream_.calls.size(), 1U);
   EXPECT_EQ(resumes(Reason::kLost, Outcome::kTold), 0U);
-  EXPECT_EQ(metrics_.render({}).find("resumes_total{"), std::string::npos);
+  EXPECT_EQ(http::metrics_page(metrics_, {}).find("resumes_total{"), std::string::npos);
 }
 
 TEST_F(ResumeTest, BeginsOnceMoreWhereItsClientHasNothing) {

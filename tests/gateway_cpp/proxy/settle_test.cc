@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "http/metrics_page.h"
 #include "kept_records.h"
 #include "log_capture.h"
 
@@ -50,7 +51,7 @@ TEST_F(SettleTest, CountsAndLogsOneRequestOnce) {
   EXPECT_EQ(mini.attempts.value(), 2U);
   EXPECT_EQ(mini.prefix_hits.value(), 1U);
   EXPECT_EQ(mini.generation.sum_ns(), 10'000'000U);
-  const std::string page = metrics_.render({});
+  const std::string page = http::metrics_page(metrics_, {});
   const std::string times = "gen_ai_server_time_per_output_token_seconds_sum";
   EXPECT_NE(page.find(times + R"({deployment="mini",outcome="succeeded")"), std::string::npos);
   EXPECT_NE(page.find("} 0.005\n"), std::string::npos) << "of the two tokens after the first";
@@ -129,8 +130,8 @@ TEST_F(SettleTest, CountsARequestThatNeverGotANameAsUnknown) {
     settlement.failed(base::make_error(base::Kind::kInvalidJson, "not JSON"));
   }
   EXPECT_TRUE(metrics_.totals().empty());
-  EXPECT_NE(metrics_.render({}).find(
-                R"(requests_total{deployment="unknown",outcome="invalid",code="400"} 1)"),
+  EXPECT_NE(http::metrics_page(metrics_, {})
+                .find(R"(requests_total{deployment="unknown",outcome="invalid",code="400"} 1)"),
             std::string::npos);
 }
 
@@ -163,7 +164,7 @@ TEST_F(SettleTest, TimesEveryPhaseByItself) {
   EXPECT_NE(line.find(R"("parse_ms":1,)"), std::string::npos) << line;
   EXPECT_NE(line.find(R"("select_ms":10,)"), std::string::npos) << line;
   EXPECT_NE(line.find(R"("open_ms":4,)"), std::string::npos) << line;
-  const std::string page = metrics_.render({});
+  const std::string page = http::metrics_page(metrics_, {});
   const std::string labels = R"({deployment="unknown",outcome="cancelled",phase=")";
   EXPECT_NE(page.find("phase_seconds_sum" + labels + R"(select"} 0.01)"), std::string::npos)
       << page;

@@ -1,11 +1,11 @@
-#include "base/times_page.h"
+#include "http/times_page.h"
 
 #include <gtest/gtest.h>
 
-#include "base/metrics.h"
+#include "http/metrics_page.h"
 #include "page_lines.h"
 
-namespace penstock::base {
+namespace penstock::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -15,20 +15,20 @@ constexpr std::string_view kOther = "ffffffffffffffffffffffffffffffff";
 
 class TimesPage : public testing::Test {
  protected:
-  void end(const RequestEnd& end) { one_.deployment("mini")->ended(end, {}); }
-  std::string page(TextFormat format = TextFormat::kPrometheus) const {
-    return metrics_.render({}, format);
+  void end(const base::RequestEnd& end) { one_.deployment("mini")->ended(end, {}); }
+  std::string page(base::TextFormat format = base::TextFormat::kPrometheus) const {
+    return metrics_page(metrics_, {}, format);
   }
 
-  Metrics metrics_;
-  MetricsShard& one_ = metrics_.add_shard();
-  MetricsShard& two_ = metrics_.add_shard();
+  base::Metrics metrics_;
+  base::MetricsShard& one_ = metrics_.add_shard();
+  base::MetricsShard& two_ = metrics_.add_shard();
 };
 
 TEST_F(TimesPage, TellsRequestsByDeploymentOutcomeAndOperationInTheConventionsNames) {
-  end({.outcome = Outcome::kSucceeded, .operation = "chat", .duration = milliseconds(30)});
-  two_.deployment("mini")->ended({.outcome = Outcome::kSucceeded, .operation = "chat"}, {});
-  end({.outcome = Outcome::kFailed, .operation = "embeddings"});
+  end({.outcome = base::Outcome::kSucceeded, .operation = "chat", .duration = milliseconds(30)});
+  two_.deployment("mini")->ended({.outcome = base::Outcome::kSucceeded, .operation = "chat"}, {});
+  end({.outcome = base::Outcome::kFailed, .operation = "embeddings"});
   const std::string name = "gen_ai_server_request_duration_seconds_count";
   const std::string text = page();
   EXPECT_TRUE(has_line(text, name + R"({deployment="mini",outcome="succeeded",)"
@@ -45,11 +45,11 @@ TEST_F(TimesPage, TellsRequestsByDeploymentOutcomeAndOperationInTheConventionsNa
 }
 
 TEST_F(TimesPage, AddsPhasesAndWaitsUpOverOperations) {
-  PhaseTimes phases;
-  phases.spent[static_cast<std::size_t>(Phase::kAdmit)] = milliseconds(40);
-  phases.entered[static_cast<std::size_t>(Phase::kAdmit)] = true;
+  base::PhaseTimes phases;
+  phases.spent[static_cast<std::size_t>(base::Phase::kAdmit)] = milliseconds(40);
+  phases.entered[static_cast<std::size_t>(base::Phase::kAdmit)] = true;
   for (const std::string_view operation : {"chat", "embeddings"}) {
-    end({.outcome = Outcome::kRejected,
+    end({.outcome = base::Outcome::kRejected,
          .operation = operation,
          .queue_wait = milliseconds(7),
          .phases = phases});
@@ -64,11 +64,11 @@ TEST_F(TimesPage, AddsPhasesAndWaitsUpOverOperations) {
 
 TEST_F(TimesPage, LeadsFromABucketToTheLastRequestInItInOpenMetricsAlone) {
   const auto ended = [](milliseconds took, std::string_view trace, std::int64_t at) {
-    return RequestEnd{.outcome = Outcome::kSucceeded,
-                      .operation = "chat",
-                      .duration = took,
-                      .trace_id = trace,
-                      .at = from_unix_ms(at)};
+    return base::RequestEnd{.outcome = base::Outcome::kSucceeded,
+                            .operation = "chat",
+                            .duration = took,
+                            .trace_id = trace,
+                            .at = base::from_unix_ms(at)};
   };
   end(ended(milliseconds(35), kOther, 1'000));
   two_.deployment("mini")->ended(ended(milliseconds(30), kTrace, 1'700'000'000'250), {});
@@ -77,7 +77,7 @@ TEST_F(TimesPage, LeadsFromABucketToTheLastRequestInItInOpenMetricsAlone) {
       R"(gen_ai_server_request_duration_seconds_bucket{deployment="mini",outcome="succeeded",)"
       R"(gen_ai_operation_name="chat",gen_ai_provider_name="penstock",)"
       R"(gen_ai_request_model="mini",le=")";
-  const std::string open = page(TextFormat::kOpenMetrics);
+  const std::string open = page(base::TextFormat::kOpenMetrics);
   EXPECT_TRUE(has_line(open, bucket + R"(0.04"} 3 # {trace_id=")" + std::string(kTrace) +
                                  R"("} 0.03 1700000000.250)"))
       << open;
@@ -88,14 +88,14 @@ TEST_F(TimesPage, LeadsFromABucketToTheLastRequestInItInOpenMetricsAlone) {
 TEST_F(TimesPage, GoesOnToLeadToLateRequestsWhenTheClockWasSetBack) {
   for (const auto& [trace, at] :
        {std::pair{kOther, 1'700'000'000'000}, {kTrace, 1'600'000'000'000}})
-    end({.outcome = Outcome::kSucceeded, .trace_id = trace, .at = from_unix_ms(at)});
-  const std::string open = page(TextFormat::kOpenMetrics);
+    end({.outcome = base::Outcome::kSucceeded, .trace_id = trace, .at = base::from_unix_ms(at)});
+  const std::string open = page(base::TextFormat::kOpenMetrics);
   EXPECT_NE(open.find(kTrace), std::string::npos);
   EXPECT_EQ(open.find(kOther), std::string::npos);
 }
 
 TEST_F(TimesPage, CallsCountersWithoutTheirEndInOpenMetricsAndSaysWhereThatEnds) {
-  const std::string open = page(TextFormat::kOpenMetrics);
+  const std::string open = page(base::TextFormat::kOpenMetrics);
   EXPECT_NE(open.find("# TYPE penstock_gateway_requests counter\n"), std::string::npos);
   EXPECT_TRUE(has_line(open, "penstock_gateway_bad_requests_total 0"));
   EXPECT_TRUE(open.ends_with("\n# EOF\n"));
@@ -104,4 +104,4 @@ TEST_F(TimesPage, CallsCountersWithoutTheirEndInOpenMetricsAndSaysWhereThatEnds)
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::http

@@ -4,8 +4,8 @@
 #include "base/exposition.h"
 #include "base/metrics.h"
 
-namespace penstock::base {
+namespace penstock::http {
 
-void add_times(Exposition& page, const Metrics::Deployments& deployments);
+void add_times(base::Exposition& page, const base::Metrics::Deployments& deployments);
 
-}  // namespace penstock::base
+}  // namespace penstock::http

@@ -1,41 +1,54 @@
-#include "base/metrics_page.h"
+#include "http/metrics_page.h"
 
+#include <algorithm>
 #include <array>
-#include <map>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
-#include <vector>
 
+#include "admission/shadow_class.h"
 #include "base/config.h"
 #include "base/metric_table.h"
-#include "base/rules_page.h"
-#include "base/times_page.h"
+#include "http/rules_page.h"
+#include "http/times_page.h"
 
-namespace penstock::base {
+namespace penstock::http {
 namespace {
 
+using admission::UsageCounts;
+using base::Counter;
+using base::DeploymentMetrics;
+using base::Exposition;
+using base::Histogram;
+using base::label;
+using base::Metric;
+using base::Metrics;
+using base::MetricsShard;
+using base::Outcome;
+using dispatch::DeploymentStanding;
+namespace metric = base::metric;
+
 // One deployment's line in every family.
-struct Row {
+struct Line {
   std::string label;
   const Metrics::Parts* parts;
   bool is_known;  // it is a deployment
 };
-using Rows = std::vector<Row>;
+using Lines = std::vector<Line>;
+using Shards = std::vector<const MetricsShard*>;
 
 std::string deployment_label(std::string_view name) { return label("deployment", name); }
 
-void add_requests(Exposition& page, const Rows& rows) {
+void add_requests(Exposition& page, const Lines& lines) {
   page.family(metric::kRequests);
-  for (const Row& row : rows) {
+  for (const Line& line : lines) {
     std::map<std::pair<Outcome, unsigned>, std::uint64_t> sums;
-    for (const auto& part : *row.parts) {
+    for (const auto& part : *line.parts) {
       part->each_settled([&sums](Outcome outcome, unsigned status, std::uint64_t count) {
         sums[{outcome, status}] += count;
       });
     }
     for (const auto& [key, count] : sums) {
-      page.sample(row.label + "," + label("outcome", name(key.first)) + "," +
+      page.sample(line.label + "," + label("outcome", name(key.first)) + "," +
                       label("code", std::to_string(key.second)),
                   count);
     }
@@ -43,52 +56,52 @@ void add_requests(Exposition& page, const Rows& rows) {
 }
 
 // Those that alerts look at stand there before the first, since nothing grows from nothing.
-void add_drops(Exposition& page, const Rows& rows) {
+void add_drops(Exposition& page, const Lines& lines) {
   page.family(metric::kDrops);
-  for (const Row& row : rows) {
+  for (const Line& line : lines) {
     std::map<std::string_view, std::uint64_t> sums;
-    if (row.is_known) {
+    if (line.is_known) {
       sums = {{"queue_full", 0}, {"wait_exceeded", 0}, {"queue_deadline", 0}, {"budget", 0}};
     }
-    for (const auto& part : *row.parts) {
+    for (const auto& part : *line.parts) {
       part->each_dropped(
           [&sums](std::string_view reason, std::uint64_t count) { sums[reason] += count; });
     }
     for (const auto& [reason, count] : sums) {
-      page.sample(row.label + "," + label("reason", reason), count);
+      page.sample(line.label + "," + label("reason", reason), count);
     }
   }
 }
 
-void add_degraded(Exposition& page, const Rows& rows) {
+void add_degraded(Exposition& page, const Lines& lines) {
   page.family(metric::kDegraded);
-  for (const Row& row : rows) {
+  for (const Line& line : lines) {
     std::map<std::pair<std::string_view, std::string_view>, std::uint64_t> sums;
-    for (const auto& part : *row.parts) {
+    for (const auto& part : *line.parts) {
       part->each_degraded(
           [&sums](std::string_view reason, std::string_view rung, std::uint64_t count) {
             sums[{reason, rung}] += count;
           });
     }
     for (const auto& [key, count] : sums) {
-      page.sample(row.label + "," + label("reason", key.first) + "," + label("rung", key.second),
+      page.sample(line.label + "," + label("reason", key.first) + "," + label("rung", key.second),
                   count);
     }
   }
 }
 
 // Those that happened.
-void add_resumes(Exposition& page, const Rows& rows) {
+void add_resumes(Exposition& page, const Lines& lines) {
   page.family(metric::kResumes);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < kResumeReasons * kResumeOutcomes; ++i) {
-      const auto reason = static_cast<ResumeReason>(i / kResumeOutcomes);
-      const auto outcome = static_cast<ResumeOutcome>(i % kResumeOutcomes);
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i < base::kResumeReasons * base::kResumeOutcomes; ++i) {
+      const auto reason = static_cast<base::ResumeReason>(i / base::kResumeOutcomes);
+      const auto outcome = static_cast<base::ResumeOutcome>(i % base::kResumeOutcomes);
       std::uint64_t sum = 0;
-      for (const auto& part : *row.parts) sum += part->resumes(reason, outcome);
+      for (const auto& part : *line.parts) sum += part->resumes(reason, outcome);
       if (sum == 0) continue;
       page.sample(
-          row.label + "," + label("reason", name(reason)) + "," + label("outcome", name(outcome)),
+          line.label + "," + label("reason", name(reason)) + "," + label("outcome", name(outcome)),
           sum);
     }
   }
@@ -123,31 +136,31 @@ constexpr std::array kHistograms = {
     HistogramColumn{metric::kEngineCall, &DeploymentMetrics::engine_call},
 };
 
-void add_counters(Exposition& page, const Rows& rows) {
+void add_counters(Exposition& page, const Lines& lines) {
   for (const CounterColumn& column : kCounters) {
     page.family(column.metric);
-    for (const Row& row : rows) {
+    for (const Line& line : lines) {
       std::uint64_t sum = 0;
-      for (const auto& part : *row.parts) sum += ((*part).*column.value).value();
-      page.sample(row.label, sum);
+      for (const auto& part : *line.parts) sum += ((*part).*column.value).value();
+      page.sample(line.label, sum);
     }
   }
   page.family(metric::kInFlight);
-  for (const Row& row : rows) {
+  for (const Line& line : lines) {
     std::int64_t sum = 0;
-    for (const auto& part : *row.parts) sum += part->in_flight.value();
-    page.sample(row.label, sum);
+    for (const auto& part : *line.parts) sum += part->in_flight.value();
+    page.sample(line.label, sum);
   }
 }
 
 // One that never observed anything would be many lines of zeros.
-void add_histograms(Exposition& page, const Rows& rows) {
+void add_histograms(Exposition& page, const Lines& lines) {
   for (const HistogramColumn& column : kHistograms) {
     page.family(column.metric);
-    for (const Row& row : rows) {
-      HistogramSum sum;
-      for (const auto& part : *row.parts) sum.add((*part).*column.value);
-      if (sum.observed > 0) page.histogram(row.label, sum);
+    for (const Line& line : lines) {
+      base::HistogramSum sum;
+      for (const auto& part : *line.parts) sum.add((*part).*column.value);
+      if (sum.observed > 0) page.histogram(line.label, sum);
     }
   }
 }
@@ -175,7 +188,7 @@ void add_single(Exposition& page, const Metric& metric, auto value) {
   page.sample("", value);
 }
 
-void add_shards(Exposition& page, std::span<const MetricsShard* const> shards) {
+void add_shards(Exposition& page, const Shards& shards) {
   std::int64_t connections = 0;
   std::int64_t sessions = 0;
   for (const MetricsShard* shard : shards) {
@@ -191,17 +204,21 @@ void add_shards(Exposition& page, std::span<const MetricsShard* const> shards) {
   }
 }
 
+// Whether anything is said of it.
+bool stirs(const DeploymentStanding& one) {
+  return one.queued + one.broken + one.moving > 0 || one.estimated_wait.count() > 0 ||
+         std::ranges::any_of(one.ejections, [](std::uint64_t count) { return count > 0; });
+}
+
 // Deployments that nobody asks and nothing is said of are left out.
 class Standings {
  public:
-  Standings(const GatewayFacts& facts, const Rows& rows) {
+  Standings(const GatewayFacts& facts, const Lines& lines) {
     std::unordered_set<std::string_view> asked;
-    for (const Row& row : rows) asked.insert(row.label);
-    for (const DeploymentFacts& one : facts.deployments) {
-      std::string text = deployment_label(one.name);
-      const bool stirs = one.queued + one.broken + one.moving > 0 ||
-                         one.estimated_wait.count() > 0 || !one.ejections.empty();
-      if (stirs || asked.contains(text)) told_.emplace_back(std::move(text), &one);
+    for (const Line& line : lines) asked.insert(line.label);
+    for (const auto& [name, one] : facts.deployments) {
+      std::string text = deployment_label(name);
+      if (stirs(one) || asked.contains(text)) told_.emplace_back(std::move(text), &one);
     }
   }
 
@@ -219,26 +236,28 @@ class Standings {
     }
     page.family(metric::kEjections);
     for (const auto& [text, one] : told_) {
-      for (const auto& [reason, count] : one->ejections) {
-        page.sample(text + "," + label("reason", reason), count);
+      for (std::size_t i = 0; i < one->ejections.size(); ++i) {
+        if (one->ejections[i] == 0) continue;
+        page.sample(text + "," + label("reason", routing::kDoubtReasons[i]), one->ejections[i]);
       }
     }
   }
 
  private:
-  std::vector<std::pair<std::string, const DeploymentFacts*>> told_;
+  std::vector<std::pair<std::string, const DeploymentStanding*>> told_;
 };
 
-void add_tenant_ends(Exposition& page, std::span<const MetricsShard* const> shards) {
-  std::map<std::string, std::array<std::uint64_t, kOutcomes>> sums;
+void add_tenant_ends(Exposition& page, const Shards& shards) {
+  std::map<std::string, std::array<std::uint64_t, base::kOutcomes>> sums;
   for (const MetricsShard* shard : shards) {
-    shard->each_tenant([&sums](const std::string& tenant, const TenantMetrics& numbers) {
-      for (std::size_t i = 0; i < kOutcomes; ++i) sums[tenant][i] += numbers.settled[i].value();
+    shard->each_tenant([&sums](const std::string& tenant, const base::TenantMetrics& numbers) {
+      for (std::size_t i = 0; i < base::kOutcomes; ++i)
+        sums[tenant][i] += numbers.settled[i].value();
     });
   }
   page.family(metric::kTenantRequests);
   for (const auto& [tenant, counts] : sums) {
-    for (std::size_t i = 0; i < kOutcomes; ++i) {
+    for (std::size_t i = 0; i < base::kOutcomes; ++i) {
       if (counts[i] == 0) continue;
       page.sample(label("tenant", tenant) + "," + label("outcome", name(static_cast<Outcome>(i))),
                   counts[i]);
@@ -248,41 +267,39 @@ void add_tenant_ends(Exposition& page, std::span<const MetricsShard* const> shar
 
 struct TenantColumn {
   const Metric& metric;
-  std::uint64_t TenantFacts::*value;
+  std::uint64_t UsageCounts::*value;
 };
 constexpr std::array kTenantColumns = {
-    TenantColumn{metric::kTenantLimited, &TenantFacts::limited},
-    TenantColumn{metric::kTenantPromptTokens, &TenantFacts::prompt_tokens},
-    TenantColumn{metric::kTenantCompletionTokens, &TenantFacts::completion_tokens},
-    TenantColumn{metric::kTenantCachedTokens, &TenantFacts::cached_tokens},
+    TenantColumn{metric::kTenantLimited, &UsageCounts::rejected},
+    TenantColumn{metric::kTenantPromptTokens, &UsageCounts::prompt_tokens},
+    TenantColumn{metric::kTenantCompletionTokens, &UsageCounts::completion_tokens},
+    TenantColumn{metric::kTenantCachedTokens, &UsageCounts::cached_tokens},
 };
 
-// Those that share a label are one row.
-std::map<std::string_view, std::uint64_t> sums_of(const std::vector<TenantFacts>& tenants,
-                                                  std::uint64_t TenantFacts::*value) {
-  std::map<std::string_view, std::uint64_t> sums;
-  for (const TenantFacts& one : tenants) sums[one.tenant] += one.*value;
-  return sums;
-}
-
-void add_tenants(Exposition& page, const std::vector<TenantFacts>& tenants) {
+// Those that share a label are one line.
+void add_tenants(Exposition& page, const Metrics& metrics, const GatewayFacts& facts) {
+  std::map<std::string_view, UsageCounts> sums;
+  for (const auto& [tenant, counts] : facts.tenants) {
+    if (tenant != admission::kShadowTenant) sums[metrics.tenant_label(tenant)] += counts;
+  }
   for (const TenantColumn& column : kTenantColumns) {
     page.family(column.metric);
-    for (const auto& [tenant, sum] : sums_of(tenants, column.value)) {
-      page.sample(label("tenant", tenant), sum);
+    for (const auto& [tenant, sum] : sums) {
+      page.sample(label("tenant", tenant), sum.*column.value);
     }
   }
   constexpr double kNano = 1e-9;
   page.family(metric::kTenantCost);
-  for (const auto& [tenant, sum] : sums_of(tenants, &TenantFacts::cost_nanousd)) {
-    page.sample(label("tenant", tenant), static_cast<double>(sum) * kNano);
+  for (const auto& [tenant, sum] : sums) {
+    page.sample(label("tenant", tenant), static_cast<double>(sum.cost_nanousd) * kNano);
   }
 }
 
-void add_traces(Exposition& page, const TraceFacts& traces) {
+void add_traces(Exposition& page, const observe::TraceCounts& traces) {
   add_single(page, metric::kTracesSent, traces.sent);
   page.family(metric::kTracesDropped);
-  for (const auto& [reason, count] : traces.dropped) page.sample(label("reason", reason), count);
+  page.sample(label("reason", "queue_full"), traces.queue_full);
+  page.sample(label("reason", "collector"), traces.collector);
 }
 
 void add_facts(Exposition& page, const GatewayFacts& facts) {
@@ -295,30 +312,31 @@ void add_facts(Exposition& page, const GatewayFacts& facts) {
   add_single(page, metric::kControlConnected, facts.control_connected ? 1 : 0);
   add_single(page, metric::kDraining, facts.draining ? 1 : 0);
   page.family(metric::kBuildInfo);
-  page.sample(label("version", version()), 1);
+  page.sample(label("version", base::version()), 1);
 }
 
 }  // namespace
 
-std::string metrics_page(const Metrics::Deployments& deployments,
-                         std::span<const MetricsShard* const> shards, const GatewayFacts& facts,
-                         TextFormat format) {
-  Rows rows;
-  rows.reserve(deployments.size());
+std::string metrics_page(const Metrics& metrics, const GatewayFacts& facts,
+                         base::TextFormat format) {
+  const Metrics::Deployments deployments = metrics.deployments();
+  const Shards shards = metrics.shards();
+  Lines lines;
+  lines.reserve(deployments.size());
   for (const auto& [name, parts] : deployments) {
-    rows.push_back({deployment_label(name), &parts, name != kUnknownDeployment});
+    lines.push_back({deployment_label(name), &parts, name != base::kUnknownDeployment});
   }
   Exposition page(format);
-  add_requests(page, rows);
-  add_drops(page, rows);
-  add_degraded(page, rows);
-  add_resumes(page, rows);
-  add_counters(page, rows);
-  add_histograms(page, rows);
+  add_requests(page, lines);
+  add_drops(page, lines);
+  add_degraded(page, lines);
+  add_resumes(page, lines);
+  add_counters(page, lines);
+  add_histograms(page, lines);
   add_times(page, deployments);
-  Standings(facts, rows).add_to(page);
+  Standings(facts, lines).add_to(page);
   add_tenant_ends(page, shards);
-  add_tenants(page, facts.tenants);
+  add_tenants(page, metrics, facts);
   add_shards(page, shards);
   add_shadows(page, facts.shadows);
   add_canaries(page, facts.canaries);
@@ -329,4 +347,4 @@ std::string metrics_page(const Metrics::Deployments& deployments,
   return page.take();
 }
 
-}  // namespace penstock::base
+}  // namespace penstock::http

@@ -1,19 +1,27 @@
-#include "base/times_page.h"
+#include "http/times_page.h"
 
 #include <array>
 #include <map>
 #include <string>
 #include <utility>
 
-namespace penstock::base {
+namespace penstock::http {
 namespace {
+
+using base::Exposition;
+using base::HistogramSum;
+using base::label;
+using base::Metrics;
+using base::Outcome;
+using base::RequestTimes;
+namespace metric = base::metric;
 
 // Which gateway it is that answers, in the conventions' words.
 constexpr std::string_view kProvider = "penstock";
 
 struct TracedColumn {
-  const Metric& metric;
-  TracedHistogram RequestTimes::*value;
+  const base::Metric& metric;
+  base::TracedHistogram RequestTimes::*value;
 };
 constexpr std::array kTraced = {
     TracedColumn{metric::kRequestDuration, &RequestTimes::duration},
@@ -71,13 +79,15 @@ void add_by_outcome(Exposition& page, const Metrics::Deployments& deployments,
 void add_times(Exposition& page, const Metrics::Deployments& deployments) {
   for (const TracedColumn& column : kTraced) add_traced(page, deployments, column);
   page.family(metric::kQueueWait);
-  add_by_outcome(page, deployments, "",
-                 [](const RequestTimes& times) -> const Histogram& { return times.queue_wait; });
+  add_by_outcome(page, deployments, "", [](const RequestTimes& times) -> const base::Histogram& {
+    return times.queue_wait;
+  });
   page.family(metric::kPhase);
-  for (std::size_t i = 0; i < kPhases; ++i) {
-    add_by_outcome(page, deployments, "," + label("phase", name(static_cast<Phase>(i))),
-                   [i](const RequestTimes& times) -> const Histogram& { return times.phases[i]; });
+  for (std::size_t i = 0; i < base::kPhases; ++i) {
+    add_by_outcome(
+        page, deployments, "," + label("phase", name(static_cast<base::Phase>(i))),
+        [i](const RequestTimes& times) -> const base::Histogram& { return times.phases[i]; });
   }
 }
 
-}  // namespace penstock::base
+}  // namespace penstock::http
