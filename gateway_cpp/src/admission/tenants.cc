@@ -130,10 +130,13 @@ std::vector<TenantStreams> Tenants::limited_streams() const {
 }
 
 TenantTable::TenantTable(bool keys_required)
-    : without_key_{std::make_shared<const Tenant>(), std::make_shared<TenantMeter>()} {
-  current_ =
-      std::make_shared<const Tenants>(std::vector<Tenants::Entry>{}, without_key_, keys_required);
-}
+    : TenantTable({std::make_shared<const Tenant>(), std::make_shared<TenantMeter>()},
+                  keys_required) {}
+
+TenantTable::TenantTable(Tenants::Entry without_key, bool keys_required)
+    : Published(std::make_shared<const Tenants>(std::vector<Tenants::Entry>{}, without_key,
+                                                keys_required)),
+      without_key_(std::move(without_key)) {}
 
 void TenantTable::replace(std::vector<Tenant> tenants, bool keys_required, base::SteadyTime now) {
   std::map<std::string, std::shared_ptr<TenantMeter>> meters;
@@ -150,28 +153,14 @@ void TenantTable::replace(std::vector<Tenant> tenants, bool keys_required, base:
     entries.push_back({std::make_shared<const Tenant>(std::move(tenant)), meter});
   }
   meters_ = std::move(meters);
-  auto next = std::make_shared<const Tenants>(std::move(entries), without_key_, keys_required);
-  {
-    const std::lock_guard lock(mutex_);
-    current_.swap(next);
-  }
-  generation_.fetch_add(1, std::memory_order_release);
-}
-
-std::shared_ptr<const Tenants> TenantTable::current() const {
-  const std::lock_guard lock(mutex_);
-  return current_;
+  publish(std::make_shared<const Tenants>(std::move(entries), without_key_, keys_required));
 }
 
 std::variant<Caller, KeyFault> TenantReader::find(std::string_view key, base::WallTime now) {
-  const std::uint64_t generation = table_.generation();
-  if (tenants_ == nullptr || generation != generation_) {
-    tenants_ = table_.current();
-    generation_ = generation;
-  }
+  const Tenants& tenants = *tenants_.read();
   // Many clients send some key where none is needed.
-  const bool means_nothing = key.empty() || !tenants_->knows_any();
-  return means_nothing ? tenants_->find_without_key(key) : tenants_->find(hasher_(key), now);
+  const bool means_nothing = key.empty() || !tenants.knows_any();
+  return means_nothing ? tenants.find_without_key(key) : tenants.find(hasher_(key), now);
 }
 
 }  // namespace penstock::admission

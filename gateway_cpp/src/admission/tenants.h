@@ -5,11 +5,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +20,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/priority.h"
+#include "base/published.h"
 
 namespace penstock::admission {
 
@@ -119,40 +118,31 @@ class Tenants {
   bool keys_required_;
 };
 
-class TenantTable {
+class TenantTable : public base::Published<Tenants> {
  public:
   // Until the first replace() there are no tenants.
   explicit TenantTable(bool keys_required = false);
-  TenantTable(const TenantTable&) = delete;
-  TenantTable& operator=(const TenantTable&) = delete;
 
   // Swaps the whole set; the meters of ids that stay go on. One thread at a time.
   void replace(std::vector<Tenant> tenants, bool keys_required, base::SteadyTime now);
 
-  // Any thread; takes a short lock. On the request path use a TenantReader.
-  std::shared_ptr<const Tenants> current() const;
-  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
-
  private:
-  mutable std::mutex mutex_;  // guards current_
-  std::shared_ptr<const Tenants> current_;
-  std::atomic<std::uint64_t> generation_{0};
-  Tenants::Entry without_key_;
+  TenantTable(Tenants::Entry without_key, bool keys_required);
+
+  const Tenants::Entry without_key_;
   std::map<std::string, std::shared_ptr<TenantMeter>> meters_;  // only replace() touches it
 };
 
 // A thread's own view of the table: one atomic load when nothing changed, and its own hasher.
 class TenantReader {
  public:
-  explicit TenantReader(const TenantTable& table) : table_(table) {}
+  explicit TenantReader(const TenantTable& table) : tenants_(table) {}
 
   // `key` as the client presents it; empty: it presents none.
   std::variant<Caller, KeyFault> find(std::string_view key, base::WallTime now);
 
  private:
-  const TenantTable& table_;
-  std::uint64_t generation_ = 0;
-  std::shared_ptr<const Tenants> tenants_;
+  TenantTable::Reader tenants_;
   KeyHasher hasher_;
 };
 

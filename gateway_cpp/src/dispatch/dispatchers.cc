@@ -11,11 +11,11 @@ const std::string& key_of(const routing::DeploymentRoute& route) {
 }
 
 Dispatchers::Dispatchers(const base::Clock& clock, routing::GatewayPlace place, std::uint64_t seed)
-    : clock_(clock),
+    : Published(std::make_shared<const ByUid>()),
+      clock_(clock),
       place_(std::move(place)),
       seed_(seed),
-      current_(std::make_shared<const ByUid>()),
-      followed_(current_) {}
+      followed_(current()) {}
 
 void Dispatchers::follow(const routing::RouteSnapshot& snapshot) {
   std::map<std::pair<std::string, std::string>, std::vector<routing::ReplicaRoute>> replicas;
@@ -45,31 +45,9 @@ void Dispatchers::close_left() {
   }
 }
 
-void Dispatchers::publish(std::shared_ptr<const ByUid> next) {
-  {
-    const std::lock_guard lock(mutex_);
-    current_ = std::move(next);
-  }
-  generation_.fetch_add(1, std::memory_order_release);
-}
-
 void Dispatchers::advance() {
   const auto all = current();
   for (const auto& [key, dispatcher] : *all) dispatcher->advance();
-}
-
-std::shared_ptr<const Dispatchers::ByUid> Dispatchers::current() const {
-  const std::lock_guard lock(mutex_);
-  return current_;
-}
-
-const std::shared_ptr<const Dispatchers::ByUid>& DispatchReader::read() {
-  const std::uint64_t generation = dispatchers_.generation();
-  if (!current_ || generation != generation_) {
-    current_ = dispatchers_.current();
-    generation_ = generation;
-  }
-  return current_;
 }
 
 std::shared_ptr<Dispatcher> DispatchReader::of(const routing::DeploymentRoute& route) {

@@ -4,27 +4,25 @@
 // others look them up through a DispatchReader for each thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "base/clock.h"
+#include "base/published.h"
 #include "dispatch/dispatcher.h"
 #include "routing/route_snapshot.h"
 
 namespace penstock::dispatch {
 
-class Dispatchers {
+class Dispatchers
+    : public base::Published<std::unordered_map<std::string, std::shared_ptr<Dispatcher>>> {
  public:
-  using ByUid = std::unordered_map<std::string, std::shared_ptr<Dispatcher>>;
+  using ByUid = Value;
 
   // place: where this gateway runs. seed: of the choices that policies leave to chance.
   Dispatchers(const base::Clock& clock, routing::GatewayPlace place, std::uint64_t seed);
-  Dispatchers(const Dispatchers&) = delete;
-  Dispatchers& operator=(const Dispatchers&) = delete;
 
   // Deployments that stay keep their queues and what is known of their replicas. A replica whose
   // uid is not its deployment's has other weights, and is left out. Those that the snapshot has no
@@ -36,40 +34,22 @@ class Dispatchers {
   // Time goes by for all of them. Called by one thread, about ten times a second.
   void advance();
 
-  // Any thread; takes a short lock. On the request path use a DispatchReader.
-  std::shared_ptr<const ByUid> current() const;
-  // Grows with each follow(). Any thread.
-  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
-
  private:
-  void publish(std::shared_ptr<const ByUid> next);
-
   const base::Clock& clock_;
   const routing::GatewayPlace place_;
   std::uint64_t seed_;
-  mutable std::mutex mutex_;  // guards current_
-  std::shared_ptr<const ByUid> current_;
   std::shared_ptr<const ByUid> followed_;  // of these, those that stay; the follower's thread only
-  std::atomic<std::uint64_t> generation_{0};
 };
 
 // What a deployment's dispatcher is found by: its uid, or the name where an older head told none.
 const std::string& key_of(const routing::DeploymentRoute& route);
 
-// A thread's own view of them: one atomic load when nothing changed.
-class DispatchReader {
+class DispatchReader : public Dispatchers::Reader {
  public:
-  explicit DispatchReader(const Dispatchers& dispatchers) : dispatchers_(dispatchers) {}
+  using Reader::Reader;
 
   // Null: the deployment has left the routes.
   std::shared_ptr<Dispatcher> of(const routing::DeploymentRoute& route);
-  // The reference holds until the next call on this reader.
-  const std::shared_ptr<const Dispatchers::ByUid>& read();
-
- private:
-  const Dispatchers& dispatchers_;
-  std::uint64_t generation_ = 0;
-  std::shared_ptr<const Dispatchers::ByUid> current_;
 };
 
 }  // namespace penstock::dispatch

@@ -239,29 +239,4 @@ base::MaybeError refuses(const Route& route, std::string_view endpoint) {
   return base::make_error(base::Kind::kUnsupportedEndpoint, message + ".", "model");
 }
 
-RouteTable::RouteTable() : current_(std::make_shared<const Routes>()) {}
-
-void RouteTable::replace(const RouteSnapshot& snapshot) {
-  auto routes = std::make_shared<const Routes>(snapshot);
-  {
-    const std::lock_guard lock(mutex_);
-    current_.swap(routes);
-  }
-  generation_.fetch_add(1, std::memory_order_release);
-}
-
-std::shared_ptr<const Routes> RouteTable::current() const {
-  const std::lock_guard lock(mutex_);
-  return current_;
-}
-
-const std::shared_ptr<const Routes>& RouteReader::read() {
-  const std::uint64_t generation = table_.generation();
-  if (!routes_ || generation != generation_) {
-    routes_ = table_.current();
-    generation_ = generation;
-  }
-  return routes_;
-}
-
 }  // namespace penstock::routing

@@ -2,12 +2,10 @@
 // called only by the subscription, read() through one RouteReader for each I/O thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/published.h"
 #include "routing/adapter_versions.h"
 #include "routing/route_snapshot.h"
 
@@ -127,39 +126,13 @@ class Routes {
   std::string names_text_;  // as errors list them
 };
 
-class RouteTable {
+class RouteTable : public base::Published<Routes> {
  public:
-  RouteTable();
-  RouteTable(const RouteTable&) = delete;
-  RouteTable& operator=(const RouteTable&) = delete;
+  RouteTable() : Published(std::make_shared<const Routes>()) {}
 
   // Swaps the whole set. One thread at a time.
-  void replace(const RouteSnapshot& snapshot);
-
-  // Any thread; takes a short lock. On the request path use a RouteReader.
-  std::shared_ptr<const Routes> current() const;
-
-  // Grows with each replace(): a cheap way to ask "anything new?". Any thread.
-  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
-
- private:
-  mutable std::mutex mutex_;  // guards current_
-  std::shared_ptr<const Routes> current_;
-  std::atomic<std::uint64_t> generation_{0};
+  void replace(const RouteSnapshot& snapshot) { publish(std::make_shared<const Routes>(snapshot)); }
 };
-
-// A thread's own view of the table: one atomic load when nothing changed. One for each I/O thread.
-class RouteReader {
- public:
-  explicit RouteReader(const RouteTable& table) : table_(table) {}
-
-  // The reference holds until the next read() on this reader: copy it across suspension points.
-  const std::shared_ptr<const Routes>& read();
-
- private:
-  const RouteTable& table_;
-  std::uint64_t generation_ = 0;
-  std::shared_ptr<const Routes> routes_;
-};
+using RouteReader = RouteTable::Reader;
 
 }  // namespace penstock::routing

@@ -2,30 +2,18 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "base/published.h"
 #include "tls/credentials.h"
 
 namespace penstock::tls {
 
-class CredentialsTable {
+class CredentialsTable : public base::Published<Credentials> {
  public:
-  explicit CredentialsTable(std::shared_ptr<const Credentials> first)
-      : current_(std::move(first)) {}
+  using Published::Published;
 
-  std::shared_ptr<const Credentials> current() const {
-    const std::lock_guard lock(mutex_);
-    return current_;
-  }
-  void replace(std::shared_ptr<const Credentials> next) {
-    const std::lock_guard lock(mutex_);
-    current_.swap(next);  // the old ones go after the lock
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Credentials> current_;
+  void replace(std::shared_ptr<const Credentials> next) { publish(std::move(next)); }
 };
 
 }  // namespace penstock::tls
