@@ -9,22 +9,31 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::array<std::string_view, kDropReasons> kDropNames = {"draining",
-                                                                   "gateway_full",
-                                                                   "rate_limited",
-                                                                   "quota",
-                                                                   "budget",
-                                                                   "scaled_to_zero",
-                                                                   "deployment_failed",
-                                                                   "no_ready_replica",
-                                                                   "model_loading",
-                                                                   "memory_pressure",
-                                                                   "token_budget_exceeded",
-                                                                   "queue_full",
-                                                                   "wait_exceeded",
-                                                                   "queue_deadline",
-                                                                   "client_gone"};
-static_assert(static_cast<std::size_t>(DropReason::kClientGone) + 1 == kDropReasons);
+struct Row {
+  DropReason reason;
+  std::string_view name;
+  base::Kind kind;  // as which the client is told, unless kind_of() knows better
+};
+constexpr std::array<Row, kDropReasons> kDrops = {{
+    {DropReason::kDraining, "draining", base::Kind::kDraining},
+    {DropReason::kGatewayFull, "gateway_full", base::Kind::kOverloaded},
+    {DropReason::kRateLimited, "rate_limited", base::Kind::kRateLimitExceeded},
+    {DropReason::kQuota, "quota", base::Kind::kInsufficientQuota},
+    {DropReason::kBudget, "budget", base::Kind::kBudgetUsedUp},
+    {DropReason::kScaledToZero, "scaled_to_zero", base::Kind::kScaledToZero},
+    {DropReason::kFailed, "deployment_failed", base::Kind::kDeploymentFailed},
+    {DropReason::kNoReadyReplica, "no_ready_replica", base::Kind::kOverloaded},
+    {DropReason::kModelLoading, "model_loading", base::Kind::kModelLoading},
+    {DropReason::kMemoryPressure, "memory_pressure", base::Kind::kShedLoad},
+    {DropReason::kTokenBudget, "token_budget_exceeded", base::Kind::kTokenBudget},
+    {DropReason::kQueueFull, "queue_full", base::Kind::kShedLoad},
+    {DropReason::kWaitExceeded, "wait_exceeded", base::Kind::kShedLoad},
+    {DropReason::kQueueDeadline, "queue_deadline", base::Kind::kQueueDeadline},
+    {DropReason::kClientGone, "client_gone", base::Kind::kClientGone},
+}};
+constexpr const Row& row_of(DropReason reason) { return kDrops[static_cast<std::size_t>(reason)]; }
+static_assert(std::ranges::all_of(kDrops,
+                                  [](const Row& row) { return &row_of(row.reason) == &row; }));
 
 // When a client is told to come back.
 constexpr milliseconds kSoonest = seconds(1);
@@ -124,36 +133,10 @@ std::string because(std::string_view detail) {
 }
 
 base::Kind kind_of(const Refusal& refusal) {
-  switch (refusal.reason) {
-    case DropReason::kDraining:
-      return base::Kind::kDraining;
-    case DropReason::kRateLimited:
-      return base::Kind::kRateLimitExceeded;
-    case DropReason::kQuota:
-      return base::Kind::kInsufficientQuota;
-    case DropReason::kBudget:
-      return refusal.may_pass ? base::Kind::kOverloaded : base::Kind::kBudgetUsedUp;
-    case DropReason::kScaledToZero:
-      return base::Kind::kScaledToZero;
-    case DropReason::kFailed:
-      return base::Kind::kDeploymentFailed;
-    case DropReason::kModelLoading:
-      return base::Kind::kModelLoading;
-    case DropReason::kMemoryPressure:
-    case DropReason::kQueueFull:
-    case DropReason::kWaitExceeded:
-      return base::Kind::kShedLoad;
-    case DropReason::kTokenBudget:
-      return refusal.param == "n" ? base::Kind::kInvalidValue : base::Kind::kTokenBudget;
-    case DropReason::kQueueDeadline:
-      return base::Kind::kQueueDeadline;
-    case DropReason::kClientGone:
-      return base::Kind::kClientGone;
-    case DropReason::kGatewayFull:
-    case DropReason::kNoReadyReplica:
-      break;
-  }
-  return base::Kind::kOverloaded;
+  if (refusal.may_pass) return base::Kind::kOverloaded;
+  if (refusal.reason == DropReason::kTokenBudget && refusal.param == "n")
+    return base::Kind::kInvalidValue;
+  return row_of(refusal.reason).kind;
 }
 
 std::string text_of(const std::string& model, const Refusal& refusal, std::string_view why) {
@@ -203,7 +186,7 @@ std::string text_of(const std::string& model, const Refusal& refusal, std::strin
 
 }  // namespace
 
-std::string_view name(DropReason reason) { return kDropNames[static_cast<std::size_t>(reason)]; }
+std::string_view name(DropReason reason) { return row_of(reason).name; }
 
 milliseconds retry_in(milliseconds wait) { return std::clamp(wait, kSoonest, kLatest); }
 
