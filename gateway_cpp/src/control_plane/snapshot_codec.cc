@@ -24,19 +24,10 @@ routing::ReplicaState state_from(penstock::v1::ReplicaState state) {
 
 // One that a newer head may know is looked up in the replicas.
 base::Availability availability_from(penstock::v1::Availability availability) {
-  switch (availability) {
-    case penstock::v1::AVAILABILITY_SERVING:
-      return base::Availability::kServing;
-    case penstock::v1::AVAILABILITY_LOADING:
-      return base::Availability::kLoading;
-    case penstock::v1::AVAILABILITY_SCALED_TO_ZERO:
-      return base::Availability::kScaledToZero;
-    case penstock::v1::AVAILABILITY_FAILED:
-      return base::Availability::kFailed;
-    default:
-      return base::Availability::kUnknown;
-  }
+  const bool is_known = availability >= 0 && availability <= penstock::v1::AVAILABILITY_FAILED;
+  return is_known ? static_cast<base::Availability>(availability) : base::Availability::kUnknown;
 }
+static_assert(static_cast<int>(base::Availability::kFailed) == penstock::v1::AVAILABILITY_FAILED);
 
 routing::Limits limits_from(const penstock::v1::Limits& wire) {
   return {.max_ongoing = wire.max_ongoing(),

@@ -5,31 +5,18 @@
 namespace penstock::control_plane {
 namespace {
 
+// On the wire they stand in the same order, one later.
 penstock::v1::EngineEnd to_wire(admission::EngineEnd end) {
-  switch (end) {
-    case admission::EngineEnd::kCrashed:
-      return penstock::v1::ENGINE_END_CRASHED;
-    case admission::EngineEnd::kKilled:
-      return penstock::v1::ENGINE_END_KILLED;
-    case admission::EngineEnd::kHung:
-      return penstock::v1::ENGINE_END_HUNG;
-    case admission::EngineEnd::kLost:
-      break;
-  }
-  return penstock::v1::ENGINE_END_LOST;
+  return static_cast<penstock::v1::EngineEnd>(static_cast<int>(end) + 1);
 }
+static_assert(static_cast<int>(admission::EngineEnd::kCrashed) + 1 ==
+              penstock::v1::ENGINE_END_CRASHED);
+static_assert(static_cast<int>(admission::EngineEnd::kLost) + 1 == penstock::v1::ENGINE_END_LOST);
 
+// What is not known, or not said, is a crash.
 admission::EngineEnd from_wire(penstock::v1::EngineEnd end) {
-  switch (end) {
-    case penstock::v1::ENGINE_END_KILLED:
-      return admission::EngineEnd::kKilled;
-    case penstock::v1::ENGINE_END_HUNG:
-      return admission::EngineEnd::kHung;
-    case penstock::v1::ENGINE_END_LOST:
-      return admission::EngineEnd::kLost;
-    default:
-      return admission::EngineEnd::kCrashed;
-  }
+  const bool is_known = end > 0 && end <= penstock::v1::ENGINE_END_LOST;
+  return is_known ? static_cast<admission::EngineEnd>(end - 1) : admission::EngineEnd::kCrashed;
 }
 
 }  // namespace
