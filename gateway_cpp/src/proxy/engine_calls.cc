@@ -41,7 +41,7 @@ void EngineCalls::begin(const v1::EngineCall& wanted) {
   std::string no = refuses(*leg);
   if (!no.empty()) {
     fail(*leg, std::move(no), {});
-  } else if (needs_prompt(leg->step()) && !prompt_) {
+  } else if (traits_of(leg->step()).needs_prompt && !prompt_) {
     start_prompt(*leg);
   }
   legs_.push_back(std::move(leg));
@@ -55,7 +55,7 @@ const EngineLeg::Replica& EngineCalls::seat_of(const EngineLeg& leg) {
 
 std::string EngineCalls::refuses(EngineLeg& leg) {
   const v1::EngineCall& wanted = leg.wanted;
-  const std::string_view verb = proxy::name_of(wanted.verb());
+  const std::string_view verb = traits_of(wanted.verb()).name;
   const auto& uses = errand_.program.uses;
   if (verb.empty() || std::ranges::find(uses, verb) == uses.end()) return "not_in_uses";
   std::string no;
@@ -72,7 +72,7 @@ std::string EngineCalls::refuses(EngineLeg& leg) {
       break;
   }
   if (no.empty() && leg.to == leg.at) return "bad_request";
-  return no.empty() && needs_place(wanted.verb()) ? take_places(leg) : no;
+  return no.empty() && traits_of(wanted.verb()).needs_place ? take_places(leg) : no;
 }
 
 std::string EngineCalls::refuses_seat(EngineLeg& leg, const dispatch::Engine* engine) const {
@@ -195,7 +195,7 @@ void EngineCalls::release(const std::string& seq_id) {
                               {.request_id = errand_.request.request_id,
                                .traceparent = errand_.request.traceparent,
                                .method = "POST",
-                               .path = path_of(v1::ENGINE_VERB_RELEASE),
+                               .path = traits_of(v1::ENGINE_VERB_RELEASE).path,
                                .body = body,
                                .tenant = errand_.request.tenant});
   leases_.erase(found);

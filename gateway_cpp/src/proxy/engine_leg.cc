@@ -13,6 +13,19 @@ constexpr size_t kMostAnswerBytes = 32UL << 20U;  // token ids and hashes of the
 constexpr std::array kCauses = {"fingerprint", "no_kv_capacity", "no_lease", "unsupported",
                                 "transfer",    "bad_request",    "deadline"};
 
+// In the order of v1::EngineVerb.
+constexpr std::array<VerbTraits, v1::EngineVerb_ARRAYSIZE> kVerbs = {{
+    {},
+    {"tokenize", "/penstock.v1.MicroServing/Tokenize", true, false},
+    {"lookup", "/penstock.v1.MicroServing/Lookup", true, false},
+    {"prep_recv", "/penstock.v1.MicroServing/PrepRecv", true, true},
+    {"remote_send", "/penstock.v1.MicroServing/RemoteSend", true, true},
+    {"commit", "/penstock.v1.MicroServing/Commit", false, false},
+    {"release", "/penstock.v1.MicroServing/Release", false, false},
+    {"migrate", {}, false, true},
+}};
+static_assert(kVerbs[v1::ENGINE_VERB_MIGRATE].name == "migrate");
+
 template <class Message>
 bool parse(const EngineLeg& leg, Message& message) {
   return message.ParseFromString(leg.answer);
@@ -23,57 +36,13 @@ uint32_t bounded_tokens(uint32_t told) { return std::min(told, upstream::kMostTo
 
 }  // namespace
 
-std::string_view name_of(v1::EngineVerb verb) {
-  switch (verb) {
-    case v1::ENGINE_VERB_TOKENIZE:
-      return "tokenize";
-    case v1::ENGINE_VERB_LOOKUP:
-      return "lookup";
-    case v1::ENGINE_VERB_PREP_RECV:
-      return "prep_recv";
-    case v1::ENGINE_VERB_REMOTE_SEND:
-      return "remote_send";
-    case v1::ENGINE_VERB_COMMIT:
-      return "commit";
-    case v1::ENGINE_VERB_RELEASE:
-      return "release";
-    case v1::ENGINE_VERB_MIGRATE:
-      return "migrate";
-    default:
-      return {};
-  }
-}
-
-std::string_view path_of(v1::EngineVerb verb) {
-  switch (verb) {
-    case v1::ENGINE_VERB_TOKENIZE:
-      return "/penstock.v1.MicroServing/Tokenize";
-    case v1::ENGINE_VERB_LOOKUP:
-      return "/penstock.v1.MicroServing/Lookup";
-    case v1::ENGINE_VERB_PREP_RECV:
-      return "/penstock.v1.MicroServing/PrepRecv";
-    case v1::ENGINE_VERB_REMOTE_SEND:
-      return "/penstock.v1.MicroServing/RemoteSend";
-    case v1::ENGINE_VERB_COMMIT:
-      return "/penstock.v1.MicroServing/Commit";
-    default:
-      return "/penstock.v1.MicroServing/Release";
-  }
+const VerbTraits& traits_of(v1::EngineVerb verb) {
+  return kVerbs[v1::EngineVerb_IsValid(verb) ? static_cast<size_t>(verb) : 0];
 }
 
 std::vector<v1::EngineVerb> steps_of(v1::EngineVerb verb) {
   if (verb != v1::ENGINE_VERB_MIGRATE) return {verb};
   return {v1::ENGINE_VERB_PREP_RECV, v1::ENGINE_VERB_REMOTE_SEND, v1::ENGINE_VERB_COMMIT};
-}
-
-bool needs_prompt(v1::EngineVerb step) {
-  return step == v1::ENGINE_VERB_TOKENIZE || step == v1::ENGINE_VERB_LOOKUP ||
-         step == v1::ENGINE_VERB_PREP_RECV || step == v1::ENGINE_VERB_REMOTE_SEND;
-}
-
-bool needs_place(v1::EngineVerb verb) {
-  return verb == v1::ENGINE_VERB_PREP_RECV || verb == v1::ENGINE_VERB_REMOTE_SEND ||
-         verb == v1::ENGINE_VERB_MIGRATE;
 }
 
 std::string cause_of(const upstream::CallFailure& failure) {

@@ -49,15 +49,15 @@ struct EngineLeg {
   v1::EngineVerb step() const { return steps.front(); }
 };
 
-// "prep_recv"; empty: there is no such verb.
-std::string_view name_of(v1::EngineVerb verb);
-// Of the method, as a call on a session names it.
-std::string_view path_of(v1::EngineVerb verb);
+struct VerbTraits {
+  std::string_view name = {};  // "prep_recv"; empty: there is no such verb
+  std::string_view path = {};  // of the method, as a call on a session names it; empty: it has none
+  bool needs_prompt = false;
+  bool needs_place = false;  // the engine works for it: it has a place there
+};
+const VerbTraits& traits_of(v1::EngineVerb verb);
 // The calls that it is made of.
 std::vector<v1::EngineVerb> steps_of(v1::EngineVerb verb);
-bool needs_prompt(v1::EngineVerb step);
-// Whether the engine works for it: then it has a place there.
-bool needs_place(v1::EngineVerb verb);
 
 // Why a call failed, in the words of EngineReply.
 std::string cause_of(const upstream::CallFailure& failure);

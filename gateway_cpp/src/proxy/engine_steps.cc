@@ -19,7 +19,7 @@ constexpr std::string_view kUnread = "its answer makes no sense";
 void EngineCalls::look_at(EngineLeg& leg, base::SteadyTime now) {
   using State = EngineLeg::State;
   if (leg.state == State::kWaits) {
-    if (!needs_prompt(leg.step()) || prompt_) return start_step(leg);
+    if (!traits_of(leg.step()).needs_prompt || prompt_) return start_step(leg);
     if (!tokenizes_) return fail(leg, prompt_fault_, "its prompt was not tokenized");
   }
   if (leg.state == State::kRuns) {
@@ -85,7 +85,7 @@ void EngineCalls::open(EngineLeg& leg, const EngineLeg::Replica& at,
   upstream::CallRequest request{.request_id = errand_.request.request_id,
                                 .traceparent = errand_.request.traceparent,
                                 .method = "POST",
-                                .path = path_of(leg.step()),
+                                .path = traits_of(leg.step()).path,
                                 .body = is_large ? std::string_view() : std::string_view(text),
                                 .priority = errand_.request.priority,
                                 .tenant = errand_.request.tenant};
@@ -173,7 +173,7 @@ void EngineCalls::note_end(const EngineLeg& leg) {
   const auto now = errand_.parts.clock.steady_now();
   errand_.parts.metrics.deployment(errand_.deployment)->engine_call.observe(now - leg.begun);
   if (told_.size() == kMostLegs) told_.erase(told_.begin());
-  told_.push_back({.call = proxy::name_of(leg.wanted.verb()),
+  told_.push_back({.call = traits_of(leg.wanted.verb()).name,
                    .replica = leg.at ? leg.at->id().value : "?",
                    .failure = leg.reply.error(),
                    .tokens = std::max(leg.reply.moved_tokens(), leg.reply.matched_len()),
