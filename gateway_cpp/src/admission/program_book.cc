@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace penstock::admission {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr std::array<std::string_view, kProgramOutcomes> kNames = {
 std::string line_of(std::string_view text) {
   std::string line(text.substr(0, kShownBytes));
   std::ranges::replace_if(
-      line, [](char c) { return c < ' ' || c > '~'; }, '?');
+      line, [](char c) { return !base::is_printable(c); }, '?');
   return line;
 }
 

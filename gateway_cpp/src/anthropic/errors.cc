@@ -54,13 +54,8 @@ std::string error_body(const base::Error& error, std::string_view request_id) {
   return body_with(error, request_id, {});
 }
 
-// A stream has no headers left to say when to come again.
 std::string error_event(const base::Error& error, std::string_view request_id) {
-  std::string further;
-  if (error.retry_after.count() > 0) {
-    further = R"(,"retry_after_ms":)" + std::to_string(error.retry_after.count());
-  }
-  return "event: error\ndata: " + body_with(error, request_id, further) + "\n\n";
+  return "event: error\ndata: " + body_with(error, request_id, base::retry_member(error)) + "\n\n";
 }
 
 }  // namespace penstock::anthropic

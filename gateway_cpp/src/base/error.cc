@@ -95,6 +95,11 @@ Error make_error(Kind kind, std::string message, std::string param) {
   return error;
 }
 
+std::string retry_member(const Error& error) {
+  if (error.retry_after.count() <= 0) return {};
+  return R"(,"retry_after_ms":)" + std::to_string(error.retry_after.count());
+}
+
 void throw_exception_from_error(const Error& error, const boost::source_location& where) {
   throw std::logic_error("value() of a failed result at " + std::string(where.file_name()) + ": " +
                          error.message);

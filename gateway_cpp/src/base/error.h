@@ -93,6 +93,10 @@ struct Error {
 // An error of `kind` with everything but the message taken from the table.
 Error make_error(Kind kind, std::string message, std::string param = {});
 
+// `,"retry_after_ms":2000`, a member of the error as JSON: a stream has no headers left to say when
+// to come again. Empty: it is not known.
+std::string retry_member(const Error& error);
+
 // Called by result::value() on an error, which is a bug: the data plane asks has_value() first.
 [[noreturn]] void throw_exception_from_error(const Error& error,
                                              const boost::source_location& where);

@@ -2,11 +2,12 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
 #include <string_view>
+
+#include "base/printable.h"
 
 namespace penstock::base {
 
@@ -49,8 +50,7 @@ Result<std::string> read_token(const std::string& path) {
   const std::size_t begin = text->find_first_not_of(kSpace);
   if (begin == std::string::npos) return not_a_token(kWanted);
   std::string token = text->substr(begin, text->find_last_not_of(kSpace) - begin + 1);
-  const auto printable = [](char c) { return c > ' ' && c < '\x7f'; };
-  if (!std::all_of(token.begin(), token.end(), printable)) return not_a_token(kWanted);
+  if (!is_visible_ascii(token)) return not_a_token(kWanted);
   return token;
 }
 

@@ -2,22 +2,27 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <string_view>
 
 namespace penstock::base {
 
-// Letters, digits, punctuation and blanks of ASCII, and nothing else.
-inline bool is_printable_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < '\x7f'; });
+// A letter, a digit or punctuation of ASCII.
+constexpr bool is_visible(char c) { return c > ' ' && c < '\x7f'; }
+inline bool is_visible_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return is_visible(c); });
 }
 
-// As much of a UTF-8 text as `most` bytes hold, up to the end of a character.
-constexpr std::string_view within(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return text;
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-  while (most > 0 && continues(text[most])) --most;
-  return text.substr(0, most);
+// That, or a blank.
+constexpr bool is_printable(char c) { return c >= ' ' && c < '\x7f'; }
+inline bool is_printable_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return is_printable(c); });
+}
+
+// Without the blanks and tabs at both ends.
+inline std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
 }
 
 }  // namespace penstock::base

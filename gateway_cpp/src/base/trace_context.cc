@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/hex_text.h"
+#include "base/printable.h"
 
 namespace penstock::base {
 namespace {
@@ -25,10 +26,6 @@ bool is_hex(std::string_view text) {
 
 bool is_id(std::string_view text) {
   return is_hex(text) && text.find_first_not_of('0') != std::string_view::npos;
-}
-
-bool is_printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
 std::uint64_t number_of(std::string_view hex) {
@@ -56,7 +53,7 @@ bool is_trace_parent(std::string_view text) {
     return false;
   if (!is_hex(text.substr(kFlags, 2))) return false;
   const std::string_view rest = text.substr(kLength);
-  return rest.empty() || (version != "00" && rest.front() == '-' && is_printable(rest));
+  return rest.empty() || (version != "00" && rest.front() == '-' && is_visible_ascii(rest));
 }
 
 TraceParent::TraceParent(const TraceContext& context, std::uint64_t span) {

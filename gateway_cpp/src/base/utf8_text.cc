@@ -9,10 +9,6 @@ unsigned char byte_of(std::string_view text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-bool continues(std::string_view text, std::size_t i) {
-  return i < text.size() && (byte_of(text, i) & 0xC0U) == 0x80U;
-}
-
 }  // namespace
 
 std::size_t utf8_sequence(std::string_view text, std::size_t i) {
@@ -30,14 +26,6 @@ std::size_t utf8_sequence(std::string_view text, std::size_t i) {
   const bool overlong = lead == 0xF0U && second < 0x90U;
   const bool beyond = lead == 0xF4U && second > 0x8FU;
   return overlong || beyond || !continues(text, i + 3) ? 0 : 4;
-}
-
-std::string_view cut_text(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return text;
-  constexpr std::size_t kLongest = 4;  // of one character
-  std::size_t end = most;
-  while (end > 0 && most - end < kLongest && continues(text, end)) --end;
-  return text.substr(0, end);
 }
 
 std::string valid_text(std::string_view text) {

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/printable.h"
+
 namespace penstock::http {
 
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -67,12 +69,7 @@ inline bool same_text(std::string_view a, std::string_view b) {
   return true;
 }
 
-// Without the blanks and tabs at both ends.
-inline std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
+using base::trim;
 
 // Calls `visit` with each element of a comma-separated list, trimmed.
 template <class Visit>

@@ -4,13 +4,14 @@
 #include <charconv>
 #include <optional>
 
+#include "base/printable.h"
+
 namespace penstock::observe {
 namespace {
 
 constexpr std::string_view kOfAll = "OTEL_EXPORTER_OTLP_";
 constexpr std::string_view kOfTraces = "OTEL_EXPORTER_OTLP_TRACES_";
 constexpr std::string_view kPath = "/v1/traces";
-constexpr std::string_view kSpaces = " \t";
 
 struct Said {
   std::string name;
@@ -41,15 +42,8 @@ bool is_url(std::string_view text) {
   if (scheme == std::string_view::npos) return false;
   const bool is_known = text.starts_with("http://") || text.starts_with("https://");
   const std::string_view rest = text.substr(scheme + 3);
-  const bool is_plain =
-      std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
-  return is_known && is_plain && !rest.empty() && rest.front() != '/' && rest.front() != ':';
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kSpaces);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
+  return is_known && base::is_visible_ascii(text) && !rest.empty() && rest.front() != '/' &&
+         rest.front() != ':';
 }
 
 // %20 and its like; none: it is broken.
@@ -75,14 +69,14 @@ std::optional<std::string> decoded(std::string_view text) {
 std::optional<NamedTexts> texts_of(std::string_view list) {
   NamedTexts texts;
   while (!list.empty()) {
-    const std::string_view one = trimmed(list.substr(0, list.find(',')));
+    const std::string_view one = base::trim(list.substr(0, list.find(',')));
     list.remove_prefix(std::min(list.size(), list.find(',')));
     if (!list.empty()) list.remove_prefix(1);
     if (one.empty()) continue;
     const std::size_t equals = one.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
-    const std::string_view key = trimmed(one.substr(0, equals));
-    auto value = decoded(trimmed(one.substr(equals + 1)));
+    const std::string_view key = base::trim(one.substr(0, equals));
+    auto value = decoded(base::trim(one.substr(equals + 1)));
     if (key.empty() || !value) return std::nullopt;
     texts.emplace_back(key, std::move(*value));
   }
@@ -90,8 +84,8 @@ std::optional<NamedTexts> texts_of(std::string_view list) {
 }
 
 bool fits_header(const std::pair<std::string, std::string>& header) {
-  const auto is_token = [](char c) { return c > ' ' && c < '\x7f' && c != ':'; };
-  const auto is_text = [](char c) { return c == '\t' || (c >= ' ' && c < '\x7f'); };
+  const auto is_token = [](char c) { return base::is_visible(c) && c != ':'; };
+  const auto is_text = [](char c) { return c == '\t' || base::is_printable(c); };
   return std::ranges::all_of(header.first, is_token) && std::ranges::all_of(header.second, is_text);
 }
 

@@ -34,13 +34,8 @@ std::string begin_error(const base::Error& error) {
 
 std::string error_body(const base::Error& error) { return begin_error(error) + "}}"; }
 
-// A stream has no headers left to say when to come again.
 std::string error_event(const base::Error& error) {
-  std::string out = "data: " + begin_error(error);
-  if (error.retry_after.count() > 0) {
-    out += R"(,"retry_after_ms":)" + std::to_string(error.retry_after.count());
-  }
-  return out + "}}\n\n";
+  return "data: " + begin_error(error) + base::retry_member(error) + "}}\n\n";
 }
 
 std::vector<Header> error_headers(const base::Error& error) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/utf8_text.h"
 #include "openai/by_body.h"
 #include "openai/json_walk.h"
 
@@ -255,7 +255,7 @@ class Reader {
       if (type != json_type::string) return walker_.walk(member, kFieldDepth + 1, Inside::kOther);
       std::string_view text;
       if (const auto error = member.get_string().get(text)) return error;
-      request_.prompt_version = base::within(text, kLongestPromptVersion);
+      request_.prompt_version = base::cut_text(text, kLongestPromptVersion);
       return simdjson::SUCCESS;
     });
   }

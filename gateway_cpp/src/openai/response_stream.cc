@@ -64,15 +64,9 @@ std::string event_text(std::string_view type, std::uint64_t sequence, std::strin
   return out.append(",\"response\":").append(response).append("}\n\n");
 }
 
-// A stream has no headers left to say when to come again.
-std::string retry_text(const base::Error& error) {
-  if (error.retry_after.count() <= 0) return {};
-  return R"(,"retry_after_ms":)" + std::to_string(error.retry_after.count());
-}
-
 std::string error_text(const base::Error& error) {
   return R"({"code":)" + base::json_string(error.code.empty() ? error.type : error.code) +
-         R"(,"message":)" + base::json_string(error.message) + retry_text(error) + "}";
+         R"(,"message":)" + base::json_string(error.message) + base::retry_member(error) + "}";
 }
 
 // All that a response must have, of one that never began.

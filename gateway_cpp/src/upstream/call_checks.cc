@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/printable.h"
+#include "base/utf8_text.h"
 
 namespace penstock::upstream {
 
@@ -29,7 +30,7 @@ bool is_answer(uint32_t status) {
 bool is_plausible(const Usage& usage) { return bounded(usage) == usage; }
 
 // Text of foreign making is UTF-8, which a cut must leave it.
-void cut(std::string& text, size_t most) { text.resize(base::within(text, most).size()); }
+void cut(std::string& text, size_t most) { text.resize(base::cut_text(text, most).size()); }
 
 }  // namespace
 
