@@ -88,7 +88,6 @@ class Tenants {
 
   Tenants(std::vector<Entry> entries, Entry without_key, bool keys_required);
 
-  bool keys_required() const { return keys_required_; }
   // Where no key is required, one that is not known is as good as none; one that is over is not.
   std::variant<Caller, KeyFault> find(const KeyHash& hash, base::WallTime now) const;
   // For a key that means nothing; empty: none was presented.
