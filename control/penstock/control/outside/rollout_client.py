@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from penstock.control.admin.rollout.evidence_models import (
     DeploymentPolicyModel,
@@ -30,32 +30,21 @@ class RolloutClient(AdminTransport):
         """Those that are kept, newest first."""
         return await self.get(list[SettingsChangeModel], f"/deployments/{quote(name)}/settings")
 
-    async def settings_back(
-        self, name: str, *, to: int | None = None, reason: str = "", **how: bool
+    async def move_rollout(
+        self,
+        name: str,
+        verb: str,
+        body: Mapping[str, int | None] | None = None,
+        *,
+        reason: str = "",
+        abort_canary: bool = False,
+        hand_over: bool = False,
     ) -> DeploymentModel:
-        """Makes its settings again as they were after a change, or before the last one."""
-        number = -1 if to is None else to
-        body = {"settings": number}
-        return await self._changed(name, "rollback", reason, json=body, **how)
-
-    async def roll_back(
-        self, name: str, *, to: int | None = None, reason: str = "", **how: bool
-    ) -> DeploymentModel:
-        """Makes it of an earlier revision's template again. `how`: abort_canary, hand_over."""
-        body = {"revision": to}
-        return await self._changed(name, "rollback", reason, json=body, **how)
-
-    async def restart(self, name: str, *, reason: str = "", **how: bool) -> DeploymentModel:
-        """Replaces every replica by a new one of the same template."""
-        return await self._changed(name, "restart", reason, **how)
-
-    async def pause(self, name: str, *, reason: str = "", **how: bool) -> DeploymentModel:
-        """Stops a rollout where it is."""
-        return await self._changed(name, "pause", reason, **how)
-
-    async def resume(self, name: str, *, reason: str = "", **how: bool) -> DeploymentModel:
-        """Goes on with a rollout that was paused, or has failed."""
-        return await self._changed(name, "resume", reason, **how)
+        """`verb`: rollback, to a revision or to settings that `body` names, restart, pause or
+        resume."""
+        path, headers = f"/deployments/{quote(name)}/{verb}", reason_header(reason)
+        params = {"abort_canary": abort_canary, "hand_over": hand_over}
+        return await self.post(DeploymentModel, path, json=body, params=params, headers=headers)
 
     async def revision_evidence(self, name: str, number: int) -> list[RevisionEvidenceModel]:
         """What was found of a revision's template, newest first."""
@@ -78,20 +67,6 @@ class RolloutClient(AdminTransport):
     async def set_deployment_policy(self, policy: DeploymentPolicyModel) -> DeploymentPolicyModel:
         """Asks for something else from now on."""
         return await self.put(DeploymentPolicyModel, "/deployment-policy", json=policy.model_dump())
-
-    async def _changed(
-        self,
-        name: str,
-        verb: str,
-        reason: str,
-        *,
-        abort_canary: bool = False,
-        hand_over: bool = False,
-        json: Any = None,
-    ) -> DeploymentModel:
-        path, headers = f"/deployments/{quote(name)}/{verb}", reason_header(reason)
-        params = {"abort_canary": abort_canary, "hand_over": hand_over}
-        return await self.post(DeploymentModel, path, params=params, headers=headers, json=json)
 
 
 def _evidence(name: str, number: int) -> str:
