@@ -71,7 +71,7 @@ from penstock.control.settings import HeadSettings, split_address
 from penstock.control.state.fleet.health import Patience
 from penstock.control.state.rollout.replacing import Deadlines
 from penstock.control.store.sqlite import SqliteStore
-from penstock.control.store.timed import TimedStore
+from penstock.control.store.timed_writes import TimedWrites
 
 RPC_GRACE_SECONDS = 0.5
 
@@ -106,17 +106,17 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         sock = _listening(settings, stack)
         store = await _store(settings, stack)
         signs, traffic = GatewaySigns(clock := SystemClock()), Traffic()
-        timed, cluster, routes, metrics, watch = await _observed(settings, store, clock, traffic)
+        cluster, routes, metrics, watch = await _observed(settings, store, clock, traffic)
         placement = _placement(cluster, dialer, stack)
         adapters = await head_adapters(settings, cluster, placement, clock, stack)
         health = _health(settings, cluster, clock, dialer, stack)
-        usage, spend = await _usage(cluster, timed, clock, stack)
-        events = EventManager(cluster, timed, clock, metrics)
+        usage, spend = await _usage(cluster, store, clock, stack)
+        events = EventManager(cluster, store, clock, metrics)
         tokens, nodes = await _nodes(settings, cluster, health, adapters, clock)
         service, explain = _routes_service(cluster, routes, usage, signs, traffic, clock)
         rpc_address = await _serve_rpc(settings, security, (service, nodes), stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs)
-        shadows = head_shadows(settings, cluster, timed, dialer, clock)
+        shadows = head_shadows(settings, cluster, store, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
         asked = (*_asked(settings, dialer, shadows, clock), placement, events, engines, explain)
         sources = AdminSources(traffic, spend, *asked, gateway, watch.now, tokens)
@@ -201,7 +201,7 @@ def _placement(cluster: ClusterStore, dialer: Dialer, stack: AsyncExitStack) -> 
 
 async def _observed(
     settings: HeadSettings, store: SqliteStore, clock: SystemClock, traffic: Traffic
-) -> tuple[TimedStore, ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
+) -> tuple[ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
     """Who keeps the view, as the last head left it, and who tells routes; what Prometheus is told
     of them, what is wrong."""
     gateway = settings.gateway_tls if settings.run_gateway else None
@@ -217,12 +217,12 @@ async def _observed(
         certificate_ends=lambda: certificate_ends(certificates),
     )
     metrics = HeadMetrics(facts)
-    timed = TimedStore(store, clock, metrics)
-    cluster = ClusterStore(timed, clock)
+    store.observe(writes := TimedWrites(clock, metrics))
+    cluster = ClusterStore(store, clock)
     routes = RouteManager(cluster, clock)
-    watch = ProblemWatch(cluster, routes, timed, lambda: trouble(settings.data_dir), clock)
+    watch = ProblemWatch(cluster, routes, writes, lambda: trouble(settings.data_dir), clock)
     await cluster.restore(listens=settings.take_over)
-    return timed, cluster, routes, metrics, watch
+    return cluster, routes, metrics, watch
 
 
 async def _nodes(
@@ -241,7 +241,7 @@ async def _nodes(
 
 
 async def _usage(
-    cluster: ClusterStore, store: TimedStore, clock: SystemClock, stack: AsyncExitStack
+    cluster: ClusterStore, store: SqliteStore, clock: SystemClock, stack: AsyncExitStack
 ) -> tuple[UsageManager, SpendManager]:
     """What was used is known before routes are told, and written before the store closes."""
     spend = SpendManager(cluster, store, clock)
