@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from penstock.control.admin.server import AdminServer
+from penstock.control.admin.services import AdminServices
 from penstock.control.cluster_security import (
     ClusterSecurity,
     cluster_security,
@@ -25,7 +26,7 @@ from penstock.control.data_dir import (
     trouble,
 )
 from penstock.control.head_adapters import HeadAdapters, head_adapters
-from penstock.control.head_admin import AdminSources, admin_server, admin_tokens
+from penstock.control.head_admin import admin_server, admin_tokens
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
 from penstock.control.machine_logs.reader import LocalLogs
@@ -103,8 +104,7 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
     async with AsyncExitStack() as stack:
         _own_directory(settings, stack)
         dialer = Dialer(security := _security(settings))
-        sock = _listening(settings, stack)
-        store = await _store(settings, stack)
+        sock, store = _listening(settings, stack), await _store(settings, stack)
         signs, traffic = GatewaySigns(clock := SystemClock()), Traffic()
         cluster, routes, metrics, watch = await _observed(settings, store, clock, traffic)
         placement = _placement(cluster, dialer, stack)
@@ -118,9 +118,10 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
         gateway = gateway_manager(settings, rpc_address, cluster, signs)
         shadows = head_shadows(settings, cluster, store, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
-        asked = (*_asked(settings, dialer, shadows, clock), placement, events, engines, explain)
-        sources = AdminSources(traffic, spend, *asked, gateway, watch.now, tokens)
-        admin = admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
+        known = (cluster, adapters.manager, adapters.scratch, routes, tokens, clock, store, spend)
+        asked = (*_asked(settings, dialer, shadows, clock), events, engines, placement, explain)
+        shown = (settings.base_url, gateway, traffic, watch.now, settings.head_metrics)
+        admin = admin_server(settings, sock, AdminServices(*known, *asked, *shown))
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield Head(
             cluster,
