@@ -1,4 +1,4 @@
-"""The head's directory: who owns it, and what lies where in it, and in a node agent's."""
+"""The head's directory, and a node agent's: who holds it, and what lies where in it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
 
 from penstock.control.errors import CannotStart, Code
 
@@ -19,40 +18,64 @@ COMPARER = "comparer"  # as what it announces itself
 LEAST_FREE = 1 << 20  # bytes; a disk with less takes no transaction for long
 
 
+def owned(data_dir: Path) -> AbstractContextManager[None]:
+    """Owns the directory as its head until the block, or the process, ends."""
+    return locked(
+        head_pid_path(data_dir),
+        f"the data directory {data_dir} belongs to a running head",
+        instead="pass another --data-dir",
+        check="its disk's space and its rights, or pass another --data-dir",
+    )
+
+
 @contextmanager
-def owned(data_dir: Path) -> Iterator[None]:
-    """Owns the directory until the block, or the process, ends; raises `data-dir-in-use`.
+def locked(
+    path: Path,
+    held: str,
+    *,
+    instead: str = "choose another --data-dir",
+    check: str = "its rights, or choose another with --data-dir",
+) -> Iterator[None]:
+    """Holds the lock file until the block, or the process, ends. One that was held before is held
+    all the same where nothing can be written to its directory.
 
-    One that a head has owned before is owned all the same where nothing can be written to it.
+    Raises `data-dir-in-use`, which says that it is `held` and by which process, and `CannotStart`.
     """
-    path = head_pid_path(data_dir)
-    with _writing(data_dir):
-        data_dir.mkdir(parents=True, exist_ok=True)
-        file = _opened(path)
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            raise CannotStart(
-                f"the data directory {data_dir} belongs to a running head "
-                f"(pid {file.read().strip() or 'unknown'}): stop it, or pass another --data-dir",
-                Code.DATA_DIR_IN_USE,
-            ) from error
-        with suppress(OSError):
-            file.truncate(0)
-            file.write(f"{os.getpid()}\n")
-            file.flush()
-        yield
-
-
-def _opened(path: Path) -> TextIO:
     try:
-        return path.open("a+")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = _opened(path)
+    except OSError as error:
+        raise CannotStart(
+            f"cannot write to the data directory {path.parent}: {error.strerror}; check {check}"
+        ) from error
+    try:
+        _take(lock, held, instead)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _take(lock: int, held: str, instead: str) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+        raise CannotStart(
+            f"{held} (pid {holder or 'unknown'}): stop it, or {instead}", Code.DATA_DIR_IN_USE
+        ) from error
+    with suppress(OSError):  # a disk that takes nothing: the lock holds all the same
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def _opened(path: Path) -> int:
+    """To write to, or to lock at least, where there is a file that cannot be written."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError:
         if not path.is_file():
             raise
-        return path.open()
+        return os.open(path, os.O_RDONLY)
 
 
 def announce(data_dir: Path, addresses: Mapping[str, str], who: str = "head") -> None:
@@ -114,17 +137,6 @@ def announced_by(data_dir: Path, who: str, pid: int) -> Mapping[str, str]:
         found = json.loads((data_dir / f"{who}.json").read_text())
         return found if found.get("pid") == pid else {}
     return {}
-
-
-@contextmanager
-def _writing(data_dir: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CannotStart(
-            f"cannot write to the data directory {data_dir}: {error.strerror}; check its disk's "
-            "space and its rights, or pass another --data-dir"
-        ) from error
 
 
 def head_pid_path(data_dir: Path) -> Path:

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from penstock.control.admin.server import AdminServer
+from penstock.control.admin.services import AdminServices
 from penstock.control.cluster_security import (
     ClusterSecurity,
     cluster_security,
@@ -25,7 +26,7 @@ from penstock.control.data_dir import (
     trouble,
 )
 from penstock.control.head_adapters import HeadAdapters, head_adapters
-from penstock.control.head_admin import AdminSources, admin_server, admin_tokens
+from penstock.control.head_admin import admin_server, admin_tokens
 from penstock.control.head_gateway import gateway_manager
 from penstock.control.head_shadows import HeadShadows, head_shadows
 from penstock.control.machine_logs.reader import LocalLogs
@@ -71,7 +72,7 @@ from penstock.control.settings import HeadSettings, split_address
 from penstock.control.state.fleet.health import Patience
 from penstock.control.state.rollout.replacing import Deadlines
 from penstock.control.store.sqlite import SqliteStore
-from penstock.control.store.timed import TimedStore
+from penstock.control.store.timed_writes import TimedWrites
 
 RPC_GRACE_SECONDS = 0.5
 
@@ -103,24 +104,24 @@ async def built(settings: HeadSettings) -> AsyncIterator[Head]:
     async with AsyncExitStack() as stack:
         _own_directory(settings, stack)
         dialer = Dialer(security := _security(settings))
-        sock = _listening(settings, stack)
-        store = await _store(settings, stack)
+        sock, store = _listening(settings, stack), await _store(settings, stack)
         signs, traffic = GatewaySigns(clock := SystemClock()), Traffic()
-        timed, cluster, routes, metrics, watch = await _observed(settings, store, clock, traffic)
+        cluster, routes, metrics, watch = await _observed(settings, store, clock, traffic)
         placement = _placement(cluster, dialer, stack)
         adapters = await head_adapters(settings, cluster, placement, clock, stack)
         health = _health(settings, cluster, clock, dialer, stack)
-        usage, spend = await _usage(cluster, timed, clock, stack)
-        events = EventManager(cluster, timed, clock, metrics)
+        usage, spend = await _usage(cluster, store, clock, stack)
+        events = EventManager(cluster, store, clock, metrics)
         tokens, nodes = await _nodes(settings, cluster, health, adapters, clock)
         service, explain = _routes_service(cluster, routes, usage, signs, traffic, clock)
         rpc_address = await _serve_rpc(settings, security, (service, nodes), stack)
         gateway = gateway_manager(settings, rpc_address, cluster, signs)
-        shadows = head_shadows(settings, cluster, timed, dialer, clock)
+        shadows = head_shadows(settings, cluster, store, dialer, clock)
         engines = EngineManager(cluster, routes, clock, settings.engines)
-        asked = (*_asked(settings, dialer, shadows, clock), placement, events, engines, explain)
-        sources = AdminSources(traffic, spend, *asked, gateway, watch.now, tokens)
-        admin = admin_server(settings, sock, cluster, adapters, routes, store, clock, sources)
+        known = (cluster, adapters.manager, adapters.scratch, routes, tokens, clock, store, spend)
+        asked = (*_asked(settings, dialer, shadows, clock), events, engines, placement, explain)
+        shown = (settings.base_url, gateway, traffic, watch.now, settings.head_metrics)
+        admin = admin_server(settings, sock, AdminServices(*known, *asked, *shown))
         announce(settings.data_dir, _addresses(settings, sock, rpc_address))
         yield Head(
             cluster,
@@ -201,7 +202,7 @@ def _placement(cluster: ClusterStore, dialer: Dialer, stack: AsyncExitStack) -> 
 
 async def _observed(
     settings: HeadSettings, store: SqliteStore, clock: SystemClock, traffic: Traffic
-) -> tuple[TimedStore, ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
+) -> tuple[ClusterStore, RouteManager, HeadMetrics, ProblemWatch]:
     """Who keeps the view, as the last head left it, and who tells routes; what Prometheus is told
     of them, what is wrong."""
     gateway = settings.gateway_tls if settings.run_gateway else None
@@ -217,12 +218,12 @@ async def _observed(
         certificate_ends=lambda: certificate_ends(certificates),
     )
     metrics = HeadMetrics(facts)
-    timed = TimedStore(store, clock, metrics)
-    cluster = ClusterStore(timed, clock)
+    store.observe(writes := TimedWrites(clock, metrics))
+    cluster = ClusterStore(store, clock)
     routes = RouteManager(cluster, clock)
-    watch = ProblemWatch(cluster, routes, timed, lambda: trouble(settings.data_dir), clock)
+    watch = ProblemWatch(cluster, routes, writes, lambda: trouble(settings.data_dir), clock)
     await cluster.restore(listens=settings.take_over)
-    return timed, cluster, routes, metrics, watch
+    return cluster, routes, metrics, watch
 
 
 async def _nodes(
@@ -241,7 +242,7 @@ async def _nodes(
 
 
 async def _usage(
-    cluster: ClusterStore, store: TimedStore, clock: SystemClock, stack: AsyncExitStack
+    cluster: ClusterStore, store: SqliteStore, clock: SystemClock, stack: AsyncExitStack
 ) -> tuple[UsageManager, SpendManager]:
     """What was used is known before routes are told, and written before the store closes."""
     spend = SpendManager(cluster, store, clock)

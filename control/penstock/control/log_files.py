@@ -79,6 +79,14 @@ def segments(log: Path) -> list[Path]:
     return sorted(log.parent.glob(f"{glob.escape(log.name)}.*Z"), key=lambda path: path.name)
 
 
+def size(path: Path) -> int:
+    """Bytes of a file; 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
 def disk_full(path: Path) -> bool:
     """Whether the disk of a log is full."""
     try:
@@ -150,7 +158,7 @@ def _sorted_out(folder: Path) -> tuple[list[_Closed], int]:
         with suppress(OSError):
             about, of = path.stat(), path.name.rpartition(".log.")[0] + ".log"
             closed.append(_Closed(path, about.st_size, about.st_mtime, of if of in living else ""))
-    return closed, sum(_size(folder / name) for name in living)
+    return closed, sum(size(folder / name) for name in living)
 
 
 def _is_written(log: Path) -> bool:
@@ -191,7 +199,7 @@ def _cut(log: Path) -> None:
 def _set_aside(log: Path) -> None:
     """Makes a segment of it, or a part of the one before where both are small."""
     segment, before = _segment(log), next(reversed(segments(log)), None)
-    if before is None or _size(before) + _size(log) > SMALL_BYTES:
+    if before is None or size(before) + size(log) > SMALL_BYTES:
         log.rename(segment)
         return
     try:
@@ -212,13 +220,6 @@ def _segment(log: Path) -> Path:
         if not path.exists():
             return path
         written += timedelta(milliseconds=1)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 @contextmanager

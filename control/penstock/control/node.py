@@ -24,6 +24,7 @@ from penstock.control.cluster_security import ClusterSecurity, cluster_security
 from penstock.control.data_dir import (
     adapter_cache_path,
     cluster_token_path,
+    locked,
     logs_path,
     secrets_path,
 )
@@ -59,7 +60,7 @@ from penstock.control.outside.dialer import Dialer
 from penstock.control.outside.fit_process import FitProcess
 from penstock.control.outside.head_client import HeadClient
 from penstock.control.outside.logs import configure_logs, kept_in
-from penstock.control.outside.machine import DirectoryLock, idle_cpu_seconds, read_resources
+from penstock.control.outside.machine import idle_cpu_seconds, read_resources
 from penstock.control.outside.process_memory import ProcessMemory
 from penstock.control.outside.processes import ProcessLauncher
 from penstock.control.outside.replica_client import ReplicaClient
@@ -128,8 +129,8 @@ async def run_node(
 
 async def _run(settings: NodeSettings, ways: _Ways, stop: _Stop) -> None:
     with ExitStack() as stack:
-        lock = DirectoryLock(settings.data_dir / "node-agent.lock", what="a node agent")
-        stack.callback(lock.release)
+        held = f"a node agent already runs on {settings.data_dir}"
+        stack.enter_context(locked(settings.data_dir / "node-agent.lock", held))
         stack.enter_context(kept_in(log_file(settings)))
         security = cluster_security(settings.cluster_token_file, settings.tls)
         dialer = Dialer(security)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.control.declared.messages import message_of, value_of
-from penstock.control.state.fleet.replica import Device, Resources
+import pytest
+
+from penstock.control.declared.messages import members_of, message_of, numbers_of, value_of
+from penstock.control.state.fleet.replica import Device, ReplicaState, Resources
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import common_pb2, nodes_pb2
 
@@ -25,3 +27,12 @@ def test_lists_of_a_message_become_tuples() -> None:
     message = nodes_pb2.NodeResources(cpus=1, devices=[nodes_pb2.Device(uuid="u")])
     devices = tuple(value_of(Device, each) for each in message.devices)
     assert value_of(Resources, message, devices=devices) == Resources(1, devices=(Device("u"),))
+
+
+def test_members_have_the_numbers_of_their_names_and_each_has_one() -> None:
+    kind, both = nodes_pb2.ReplicaPhase.DESCRIPTOR, (ReplicaState.READY, ReplicaState.ASLEEP)
+    numbers = (nodes_pb2.REPLICA_PHASE_READY, nodes_pb2.REPLICA_PHASE_ASLEEP)
+    assert numbers_of(kind, both) == dict(zip(both, numbers, strict=True))
+    assert members_of(kind, both) == dict(zip(numbers, both, strict=True))
+    with pytest.raises(KeyError, match="REPLICA_PHASE_LOST"):
+        numbers_of(kind, [ReplicaState.LOST])

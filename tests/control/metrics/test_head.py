@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from sqlite3 import connect
 
 import pytest
 
@@ -29,12 +32,12 @@ from penstock.control.state.routing.slo import Objectives, Slo, SloCount
 from penstock.control.state.tenancy.spend import Budgets, Spending
 from penstock.control.state.tenancy.tenancy import Standing
 from penstock.control.state.tenancy.tenants import Tenant, TenantSpec
+from penstock.control.store.sqlite import SqliteStore
 from penstock.control.store.store import Author, Change, Key
-from penstock.control.store.timed import TimedStore
+from penstock.control.store.timed_writes import TimedWrites
 from tests.architecture.metrics_reference import head_rows
 from tests.fakes.canary_values import CANARY_UID, arm, canary
 from tests.fakes.control_clock import ManualClock
-from tests.fakes.control_store import MemoryStore
 from tests.fakes.control_values import MINI, NOON, deployment, in_service, node, replica, spec
 from tests.fakes.promtool import complaints, samples
 
@@ -159,23 +162,26 @@ def test_actions_are_counted_and_rounds_timed() -> None:
     assert found['penstock_head_reconcile_seconds_bucket{le="0.02"}'] == 1
 
 
-async def test_writes_of_the_store_are_timed_and_failures_counted() -> None:
-    metrics, store = metrics_of(ClusterView()), MemoryStore()
-    timed = TimedStore(store, ManualClock(), metrics)
+async def test_writes_of_the_store_are_timed_and_failures_counted(tmp_path: Path) -> None:
+    metrics, store = metrics_of(ClusterView()), await SqliteStore.open(tmp_path / "a.db")
+    store.observe(writes := TimedWrites(ManualClock(), metrics))
     changes, author = [Change(Key("node", "n"), {})], Author("a", "b")
-    assert await timed.apply(changes, author, NOON) == 1
-    store.failing = True
+    assert await store.apply(changes, author, NOON) == 1
+    with closing(connect(tmp_path / "a.db")) as meddler:
+        meddler.execute("ALTER TABLE transactions RENAME TO gone")
     with pytest.raises(StoreUnavailable):
-        await timed.apply(changes, author, NOON)
-    assert (await timed.load()).version == 1
+        await store.apply(changes, author, NOON)
+    assert await store.usage(NOON.date(), NOON.date()) == []
+    assert writes.failing
+    await store.record([])
+    assert not writes.failing
+    await store.keep_events([])
+    await store.close()
     with pytest.raises(StoreUnavailable):
-        await timed.record([])
-    assert timed.failing
-    store.failing = False
-    await timed.record([])
-    assert not timed.failing
+        await store.record([])
+    assert writes.failing
     found = samples(metrics.page())
-    assert found["penstock_head_store_write_seconds_count"] == 4
+    assert found["penstock_head_store_write_seconds_count"] == 5
     assert found["penstock_head_store_write_failures_total"] == 2
 
 

@@ -82,6 +82,13 @@ async def test_every_one_is_listed_once(head: Head, many: int) -> None:
     assert len(head.asked) == many // PAGE + 1
 
 
+async def test_what_is_none_or_false_is_no_parameter_and_zero_is_one(head: Head) -> None:
+    asked = {"limit": 0, "force": True, "prune": False, "after": None}
+    async with AdminTransport(f"http://127.0.0.1:{head.server_port}", lambda: "t") as admin:
+        await admin.call("GET", "/things", params=asked)
+    assert head.asked == [{"limit": ["0"], "force": ["true"]}]
+
+
 async def test_a_post_whose_answer_was_lost_is_sent_again_under_its_key(head: Head) -> None:
     head.hangs_up = 2
     async with AdminTransport(f"http://127.0.0.1:{head.server_port}", lambda: "t") as admin:

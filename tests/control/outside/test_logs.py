@@ -30,9 +30,7 @@ def test_a_line_has_time_and_level_as_the_gateways_have(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "word", [of_control.level_word, of_replicas.level_word, of_programs.level_word]
-)
+@pytest.mark.parametrize("word", [of_replicas.level_word, of_programs.level_word])
 def test_a_level_is_one_of_four_words(word: Callable[[int], str]) -> None:
     levels = (1, logging.DEBUG, logging.INFO, 25, logging.WARNING, logging.ERROR, logging.CRITICAL)
     assert [word(level) for level in levels] == [

@@ -41,8 +41,8 @@ class AdminServices:
     replicas: ReplicaCaller
     comparisons: Comparisons
     recorded: Recorded
-    events: EventManager
     logs: LogSources
+    events: EventManager
     engines: EngineManager
     nodes: AsksNodes
     explain: ExplainManager

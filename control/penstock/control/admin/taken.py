@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
@@ -28,7 +28,7 @@ class Taken(StreamingResponse, Generic[Part]):
         within: timedelta = TAKEN_WITHIN,
     ) -> None:
         super().__init__(
-            _after(first, parts), media_type=media_type, headers={"cache-control": "no-store"}
+            after(first, parts), media_type=media_type, headers={"cache-control": "no-store"}
         )
         self._parts: AsyncGenerator[Part, None] = parts
         self._within = within.total_seconds()
@@ -45,7 +45,8 @@ class Taken(StreamingResponse, Generic[Part]):
                 await super().__call__(scope, receive, patient)
 
 
-async def _after(first: Part, parts: AsyncGenerator[Part, None]) -> AsyncGenerator[Part, None]:
+async def after(first: Part, parts: AsyncIterator[Part]) -> AsyncIterator[Part]:
+    """A part that has been read, and those that are behind it."""
     yield first
     async for each in parts:
         yield each

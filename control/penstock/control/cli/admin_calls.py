@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from penstock.control.data_dir import admin_token_path, announced
-from penstock.control.errors import NoHeadAnswers, Unauthenticated, invalid_setting
+from penstock.control.errors import NoHeadAnswers, Unauthenticated, Unavailable, invalid_setting
 from penstock.control.outside.admin_client import AdminClient, token_in
 from penstock.control.settings import ADMIN_ADDRESS, reachable
 
+HEAD_AWAY = timedelta(minutes=1)
 T = TypeVar("T")
 
 
@@ -58,6 +61,16 @@ class Head:
                     " name the head's data directory with --data-dir, or a file with another token"
                     " by --admin-token-file"
                 ) from error
+
+
+async def patiently(ask: Callable[[], Awaitable[T]], every: timedelta) -> T:
+    """The answer; a head that is started anew in between is waited for, asked `every` so often."""
+    for _ in range(ceil(HEAD_AWAY / every)):
+        try:
+            return await ask()
+        except Unavailable:
+            await asyncio.sleep(every.total_seconds())
+    return await ask()
 
 
 def _check_url(url: str) -> None:

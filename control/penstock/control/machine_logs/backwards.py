@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from penstock.control.log_files import segments
+from penstock.control.log_files import segments, size
 from penstock.control.machine_logs.lines import logged, micros, naming, time_of
 from penstock.control.machine_logs.values import LoggedLine, LogQuestion, Source
 
@@ -63,11 +63,11 @@ def lines_back(
 
 def _pieces(log: Path, end: int | None, since_us: int) -> Sequence[_Piece]:
     """What was written last before `since_us` is left out: a segment is named by when that was."""
-    found = [_Piece(log, _size(log) if end is None else end)]
+    found = [_Piece(log, size(log) if end is None else end)]
     for path in reversed(segments(log)):
         if _named_time(path) < since_us:
             break
-        found.append(_Piece(path, _size(path)))
+        found.append(_Piece(path, size(path)))
     return found
 
 
@@ -116,10 +116,3 @@ def _written_at(log: Path) -> int:
         except OSError:
             continue
     return 0
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

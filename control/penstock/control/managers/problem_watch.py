@@ -19,8 +19,8 @@ LOOK_EVERY = timedelta(seconds=1)
 CHECK = "store_check"  # a counter: the write that finds out whether writing works again
 
 
-class WrittenStore(Protocol):
-    """A store that knows how its last transaction ended."""
+class Writes(Protocol):
+    """What knows how the last transaction of the store ended."""
 
     @property
     def failing(self) -> str:
@@ -34,14 +34,14 @@ class ProblemWatch:
         self,
         cluster: ClusterStore,
         routes: RouteManager,
-        store: WrittenStore,
+        writes: Writes,
         data_dir_trouble: Callable[[], str],
         clock: Clock,
     ) -> None:
         """`data_dir_trouble` may take long: it is asked in a thread of its own."""
         self._cluster = cluster
         self._routes = routes
-        self._store = store
+        self._writes = writes
         self._data_dir_trouble = data_dir_trouble
         self._clock = clock
         self._data_dir = ""
@@ -50,7 +50,7 @@ class ProblemWatch:
     def now(self) -> tuple[Problem, ...]:
         """The list, from the view as it is."""
         health = HeadHealth(
-            self._data_dir, self._store.failing, self._routes.withheld, self._cluster.takes_over
+            self._data_dir, self._writes.failing, self._routes.withheld, self._cluster.takes_over
         )
         view, live = self._cluster.view(), self._cluster.liveness.known
         return problems(view, live, health, self._clock.steady(), shipped_programs())
@@ -63,7 +63,7 @@ class ProblemWatch:
         """Looks until cancelled."""
         while True:
             self._data_dir = await asyncio.to_thread(self._data_dir_trouble)
-            if self._store.failing:
+            if self._writes.failing:
                 with suppress(Unavailable):
                     await self._cluster.raise_counter(CHECK, 1)
             self._latest = self.now()

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from penstock.control.log_files import SMALL_BYTES, segments
+from penstock.control.log_files import SMALL_BYTES, segments, size
 from penstock.control.machine_logs.following import MOST_PART
 from penstock.control.machine_logs.sources import REPLICA_BEGINS
 
@@ -34,7 +34,7 @@ def runs(log: Path) -> Iterator[list[Piece]]:
     """Each run of the replica, the newest first; its pieces in the order of writing."""
     pieces: list[Piece] = []
     for path in (log, *reversed(segments(log))):
-        end = _size(path)
+        end = size(path)
         for start in reversed(_beginnings(path, end)):
             yield [Piece(path, start, end), *pieces]
             pieces, end = [], start
@@ -82,10 +82,10 @@ def parts(data: bytes) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
-def _beginnings(path: Path, size: int) -> list[int]:
+def _beginnings(path: Path, end: int) -> list[int]:
     """Where runs begin. Only small files are joined, so a larger one has one at its beginning or
     none."""
-    read = size if size <= SMALL_BYTES else len(REPLICA_BEGINS)
+    read = end if end <= SMALL_BYTES else len(REPLICA_BEGINS)
     return [found.start() for found in _BEGINNING.finditer(_bytes(path, 0, read))]
 
 
@@ -96,10 +96,3 @@ def _bytes(path: Path, start: int, end: int) -> bytes:
             return file.read(end - start)
     except OSError:  # thrown away meanwhile
         return b""
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

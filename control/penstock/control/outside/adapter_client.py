@@ -13,7 +13,7 @@ from penstock.control.admin.adapters.models import (
     EvidenceModel,
     WhereModel,
 )
-from penstock.control.outside.admin_transport import AdminTransport, over_canaries, quote
+from penstock.control.outside.admin_transport import AdminTransport, quote
 
 # A source may be far away, or large.
 REGISTER_TIMEOUT = timedelta(minutes=30)
@@ -28,7 +28,7 @@ class AdapterClient(AdminTransport):
 
     async def adapter(self, ref: str) -> AdapterModel:
         """One version."""
-        return self.read(await self.call("GET", _path(ref)), AdapterModel)
+        return await self.get(AdapterModel, _path(ref))
 
     async def register_adapter(
         self, name: str, version: str, base: str, source: str, labels: Mapping[str, str]
@@ -61,67 +61,63 @@ class AdapterClient(AdminTransport):
 
     async def promote_adapter(self, ref: str, to: str) -> AdapterModel:
         """Brings a version forward."""
-        reply = await self.call("POST", f"{_path(ref)}/promote", json={"to": to})
-        return self.read(reply, AdapterModel)
+        return await self.post(AdapterModel, f"{_path(ref)}/promote", json={"to": to})
 
     async def retire_adapter(self, ref: str, *, abort_canary: bool = False) -> AdapterModel:
         """Nobody may ask for it any more."""
-        params = over_canaries(abort=abort_canary)
-        reply = await self.call("POST", f"{_path(ref)}/retire", params=params)
-        return self.read(reply, AdapterModel)
+        params = {"abort_canary": abort_canary}
+        return await self.post(AdapterModel, f"{_path(ref)}/retire", params=params)
 
     async def remove_adapter(self, ref: str, *, abort_canary: bool = False) -> None:
         """Deletes it for good."""
-        await self.call("DELETE", _path(ref), params=over_canaries(abort=abort_canary))
+        await self.call("DELETE", _path(ref), params={"abort_canary": abort_canary})
 
     async def where_adapter(self, ref: str) -> list[WhereModel]:
         """On which replicas it is."""
-        return self.read(await self.call("GET", f"{_path(ref)}/replicas"), list[WhereModel])
+        return await self.get(list[WhereModel], f"{_path(ref)}/replicas")
 
     async def evidence(self, ref: str) -> list[EvidenceModel]:
         """What evaluations found of it."""
-        return self.read(await self.call("GET", f"{_path(ref)}/evidence"), list[EvidenceModel])
+        return await self.get(list[EvidenceModel], f"{_path(ref)}/evidence")
 
     async def adapter_policy(self) -> AdapterPolicyModel:
         """What a promotion asks for."""
-        return self.read(await self.call("GET", "/adapter-policy"), AdapterPolicyModel)
+        return await self.get(AdapterPolicyModel, "/adapter-policy")
 
     async def set_adapter_policy(self, policy: AdapterPolicyModel) -> AdapterPolicyModel:
         """Asks for something else from now on."""
-        reply = await self.call("PUT", "/adapter-policy", json=policy.model_dump())
-        return self.read(reply, AdapterPolicyModel)
+        return await self.put(AdapterPolicyModel, "/adapter-policy", json=policy.model_dump())
 
     async def aliases(self, deployment: str | None = None) -> list[AliasModel]:
         """Every alias, or those of one deployment."""
-        those = {"deployment": deployment} if deployment else {}
-        return await self.pages_of("aliases", AliasModel, lambda it: it.model, **those)
+        only = deployment or None
+        return await self.pages_of("aliases", AliasModel, lambda it: it.model, deployment=only)
 
     async def put_alias(
         self, deployment: str, alias: str, spec: Mapping[str, Any], *, abort_canary: bool = False
     ) -> AliasModel:
         """Moves an alias, or makes it."""
-        path, params = _alias(deployment, alias), over_canaries(abort=abort_canary)
-        reply = await self.call("PUT", path, json=dict(spec), params=params)
-        return self.read(reply, AliasModel)
+        path, params = _alias(deployment, alias), {"abort_canary": abort_canary}
+        return await self.put(AliasModel, path, json=dict(spec), params=params)
 
     async def undo_alias(
         self, deployment: str, alias: str, *, abort_canary: bool = False
     ) -> AliasModel:
         """Takes its last move back."""
-        path, params = f"{_alias(deployment, alias)}/undo", over_canaries(abort=abort_canary)
-        return self.read(await self.call("POST", path, params=params), AliasModel)
+        path, params = f"{_alias(deployment, alias)}/undo", {"abort_canary": abort_canary}
+        return await self.post(AliasModel, path, params=params)
 
     async def delete_alias(
         self, deployment: str, alias: str, *, abort_canary: bool = False
     ) -> None:
         """Nobody can say it any more."""
-        params = over_canaries(abort=abort_canary)
+        params = {"abort_canary": abort_canary}
         await self.call("DELETE", _alias(deployment, alias), params=params)
 
     async def alias_history(self, deployment: str, alias: str) -> list[MoveModel]:
         """Its moves, the newest first."""
         path = f"{_alias(deployment, alias)}/history"
-        return self.read(await self.call("GET", path), list[MoveModel])
+        return await self.get(list[MoveModel], path)
 
 
 CREATED = 201

@@ -26,13 +26,7 @@ from penstock.control.admin.tenancy.spend_models import SpendModel
 from penstock.control.admin.version_models import VersionModel
 from penstock.control.errors import NotFound
 from penstock.control.outside.adapter_client import AdapterClient
-from penstock.control.outside.admin_transport import (
-    TIMEOUT,
-    handing_over,
-    over_canaries,
-    quote,
-    token_in,
-)
+from penstock.control.outside.admin_transport import TIMEOUT, quote, token_in
 from penstock.control.outside.apply_client import ApplyClient
 from penstock.control.outside.canary_client import CanaryClient
 from penstock.control.outside.engine_client import EngineClient
@@ -70,11 +64,11 @@ class AdminClient(
 
     async def version(self) -> VersionModel:
         """Which Penstock answers, and whether it is in command."""
-        return self.read(await self.call("GET", "/version"), VersionModel)
+        return await self.get(VersionModel, "/version")
 
     async def status(self) -> ClusterStatusModel:
         """What is wrong now."""
-        return self.read(await self.call("GET", "/status"), ClusterStatusModel)
+        return await self.get(ClusterStatusModel, "/status")
 
     async def scrape_targets(self) -> list[ScrapeTargetModel]:
         """Where Prometheus finds whose metrics."""
@@ -98,7 +92,7 @@ class AdminClient(
         """What a replica of a model would take on a node."""
         asked = {"model": model, "engine_arg": list(engine_args), **counts}
         path, limit = f"/nodes/{quote(node)}/fit", FIT_TIMEOUT.total_seconds()
-        return self.read(await self.call("GET", path, params=asked, timeout=limit), MemoryFitModel)
+        return await self.get(MemoryFitModel, path, params=asked, timeout=limit)
 
     async def gateways(self) -> list[GatewayModel]:
         """Every gateway."""
@@ -119,10 +113,9 @@ class AdminClient(
     async def deployment(self, name: str) -> DeploymentModel | None:
         """One deployment; None where there is none of this name."""
         try:
-            reply = await self.call("GET", f"/deployments/{quote(name)}")
+            return await self.get(DeploymentModel, f"/deployments/{quote(name)}")
         except NotFound:
             return None
-        return self.read(reply, DeploymentModel)
 
     async def put_deployment(
         self,
@@ -137,20 +130,17 @@ class AdminClient(
         """Creates a deployment, or makes `over`, as it was read, what this spec says."""
         match = {"if-match": f"{over.generation}-{over.uid}"} if over else {"if-none-match": "*"}
         headers: dict[str, str | bytes] = {**match, **reason_header(reason)}
-        path, params = f"/deployments/{quote(name)}", over_canaries(abort=abort_canary)
-        params |= handing_over(at_once=hand_over)
-        body = spec.model_dump()
-        reply = await self.call("PUT", path, json=body, params=params, headers=headers)
-        return self.read(reply, DeploymentModel)
+        path, body = f"/deployments/{quote(name)}", spec.model_dump()
+        params = {"abort_canary": abort_canary, "hand_over": hand_over}
+        return await self.put(DeploymentModel, path, json=body, params=params, headers=headers)
 
     async def scale(
         self, name: str, replicas: int, *, reason: str = "", hand_over: bool = False
     ) -> DeploymentModel:
         """Changes how many replicas a deployment is to have."""
         path, body = f"/deployments/{quote(name)}/scale", {"replicas": replicas}
-        params, headers = handing_over(at_once=hand_over), reason_header(reason)
-        reply = await self.call("POST", path, json=body, params=params, headers=headers)
-        return self.read(reply, DeploymentModel)
+        params, headers = {"hand_over": hand_over}, reason_header(reason)
+        return await self.post(DeploymentModel, path, json=body, params=params, headers=headers)
 
     async def change_settings(
         self, name: str, settings: SettingsModel, *, reason: str = "", abort_canary: bool = False
@@ -158,24 +148,24 @@ class AdminClient(
         """Changes those settings of a deployment that `settings` names."""
         path = f"/deployments/{quote(name)}/settings"
         body, headers = settings.model_dump(exclude_unset=True), reason_header(reason)
-        params = over_canaries(abort=abort_canary)
-        reply = await self.call("PATCH", path, json=body, params=params, headers=headers)
-        return self.read(reply, DeploymentModel)
+        params = {"abort_canary": abort_canary}
+        return await self.answer(
+            DeploymentModel, "PATCH", path, json=body, params=params, headers=headers
+        )
 
     async def delete_deployment(self, name: str, *, abort_canary: bool = False) -> None:
         """Deletes a deployment; its replicas drain and stop."""
-        params = over_canaries(abort=abort_canary)
+        params = {"abort_canary": abort_canary}
         await self.call("DELETE", f"/deployments/{quote(name)}", params=params)
 
     async def spend(self, name: str) -> SpendModel:
         """What a deployment spent today and before."""
-        return self.read(await self.call("GET", f"/deployments/{quote(name)}/spend"), SpendModel)
+        return await self.get(SpendModel, f"/deployments/{quote(name)}/spend")
 
     async def test(self, name: str) -> TrialModel:
         """Sends one small real request to a replica of a deployment."""
         path = f"/deployments/{quote(name)}/test"
-        reply = await self.call("POST", path, timeout=TEST_TIMEOUT.total_seconds())
-        return self.read(reply, TrialModel)
+        return await self.post(TrialModel, path, timeout=TEST_TIMEOUT.total_seconds())
 
     async def tokens(self) -> list[TokenModel]:
         """Every token, without the tokens themselves."""
@@ -183,8 +173,7 @@ class AdminClient(
 
     async def create_token(self, name: str, role: Role) -> CreatedTokenModel:
         """Makes a token; the answer alone has it."""
-        reply = await self.call("POST", "/tokens", json={"name": name, "role": role})
-        return self.read(reply, CreatedTokenModel)
+        return await self.post(CreatedTokenModel, "/tokens", json={"name": name, "role": role})
 
     async def revoke_token(self, token_id: str) -> None:
         """Nobody gets in with it any more."""
@@ -192,9 +181,8 @@ class AdminClient(
 
     async def drain(self, node_id: str, *, undo: bool, hand_over: bool = False) -> NodeModel:
         """Has a node's replicas moved, or lets it have some again."""
-        method, params = "DELETE" if undo else "PUT", handing_over(at_once=hand_over)
-        reply = await self.call(method, f"/nodes/{quote(node_id)}/drain", params=params)
-        return self.read(reply, NodeModel)
+        method, params = "DELETE" if undo else "PUT", {"hand_over": hand_over}
+        return await self.answer(NodeModel, method, f"/nodes/{quote(node_id)}/drain", params=params)
 
     async def delete_node(self, node_id: str) -> None:
         """Forgets a node whose machine is gone."""
@@ -203,8 +191,7 @@ class AdminClient(
     async def replace_gateway(self, gateway_id: str) -> GatewayModel:
         """Starts another gateway in the place of this one; returns when it works."""
         path = f"/gateways/{quote(gateway_id)}/replace"
-        reply = await self.call("POST", path, timeout=REPLACE_TIMEOUT.total_seconds())
-        return self.read(reply, GatewayModel)
+        return await self.post(GatewayModel, path, timeout=REPLACE_TIMEOUT.total_seconds())
 
     async def quarantine(self) -> list[SuspectModel]:
         """Requests that are refused, or are suspects."""

@@ -86,19 +86,34 @@ class AdminTransport:
         await self._http.aclose()
 
     async def pages_of(
-        self, what: str, model: type[T], name: Callable[[T], str], **those: str
+        self, what: str, model: type[T], name: Callable[[T], str], **those: str | None
     ) -> list[T]:
         """Every one of a kind, or `those` of it, listed by `name`, a page at a time: a long list
         would hold up the head."""
         found: list[T] = []
         while True:
-            last = {"after": name(found[-1])} if found else {}
-            pages = {"limit": str(PAGE), **those, **last}
-            reply = await self.call("GET", f"/{what}", params=pages)
-            page = self.read(reply, list[model])  # type: ignore[valid-type]
+            params = {"limit": PAGE, **those, "after": name(found[-1]) if found else None}
+            kind = list[model]  # type: ignore[valid-type]
+            page = await self.get(kind, f"/{what}", params=params)
             found += page
             if len(page) != PAGE:
                 return found
+
+    async def answer(self, kind: type[T], method: str, path: str, **more: Any) -> T:
+        """An answer that is a success, as a model."""
+        return self.read(await self.call(method, path, **more), kind)
+
+    async def get(self, kind: type[T], path: str, **more: Any) -> T:
+        """What is there, as a model; `more` as httpx takes it."""
+        return await self.answer(kind, "GET", path, **more)
+
+    async def post(self, kind: type[T], path: str, **more: Any) -> T:
+        """What came of it, as a model."""
+        return await self.answer(kind, "POST", path, **more)
+
+    async def put(self, kind: type[T], path: str, **more: Any) -> T:
+        """What is there now, as a model."""
+        return await self.answer(kind, "PUT", path, **more)
 
     def read(self, reply: httpx.Response, kind: type[T]) -> T:
         """An answer as a model."""
@@ -111,7 +126,7 @@ class AdminTransport:
             ) from error
 
     async def call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """An answer that is a success."""
+        """An answer that is a success. Parameters that are None or False are left out."""
         reply = await self._request(method, path, **more)
         self._check(reply)
         return reply
@@ -160,6 +175,9 @@ class AdminTransport:
     ) -> httpx.Response:
         """Asks without a token where there is none: first of all one wants to know of the head."""
         missing, headers = None, dict(more.pop("headers", {}))
+        params = {
+            n: v for n, v in more.pop("params", {}).items() if v is not None and v is not False
+        }
         try:
             headers["authorization"] = f"Bearer {self._token()}"
         except Unavailable as error:
@@ -167,7 +185,7 @@ class AdminTransport:
         try:
             if method == "POST" and "content" not in more:
                 headers["idempotency-key"] = str(uuid.uuid4())
-            request = self._http.build_request(method, path, headers=headers, **more)
+            request = self._http.build_request(method, path, params=params, headers=headers, **more)
             reply = await self._sent(request, stream=stream)
         except (httpx.HTTPError, UnicodeError) as error:
             raise NoHeadAnswers(f"no head answers at {self.url}: {_reason(error)}") from error
@@ -189,16 +207,6 @@ class AdminTransport:
                 elif time.monotonic() > until:
                     raise
             await asyncio.sleep(PAUSE.total_seconds())
-
-
-def over_canaries(*, abort: bool) -> dict[str, str]:
-    """The parameter of a change that may abort the canaries which have what it changes."""
-    return {"abort_canary": "true"} if abort else {}
-
-
-def handing_over(*, at_once: bool) -> dict[str, str]:
-    """The parameter of a change that replicas may have to leave for."""
-    return {"hand_over": "true"} if at_once else {}
 
 
 def quote(name: str) -> str:

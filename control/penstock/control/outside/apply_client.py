@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from penstock.control.admin.apply.models import DocumentsModel, PlanModel
-from penstock.control.outside.admin_transport import AdminTransport, over_canaries
+from penstock.control.outside.admin_transport import AdminTransport
 from penstock.control.outside.rollout_client import reason_header
 
 # The head may fetch adapters first.
@@ -31,19 +31,23 @@ class ApplyClient(AdminTransport):
         hand_over: bool = False,
     ) -> PlanModel:
         """Makes what they say, or says what that would change. Raises `BadDocuments`."""
-        flags = {"prune": prune, "force": force, "dry_run": dry_run, "hand_over": hand_over}
-        said = {name: "true" for name, wanted in flags.items() if wanted}
-        reply = await self.call(
-            "POST",
+        return await self.post(
+            PlanModel,
             "/apply",
             json={"documents": list(documents)},
-            params={"set_name": set_name, **said, **over_canaries(abort=abort_canary)},
+            params={
+                "set_name": set_name,
+                "prune": prune,
+                "force": force,
+                "dry_run": dry_run,
+                "abort_canary": abort_canary,
+                "hand_over": hand_over,
+            },
             headers=reason_header(reason),
             timeout=APPLY_TIMEOUT.total_seconds(),
         )
-        return self.read(reply, PlanModel)
 
     async def export(self) -> list[dict[str, Any]]:
         """What there is, as documents."""
-        reply = await self.call("GET", "/export", timeout=EXPORT_TIMEOUT.total_seconds())
-        return self.read(reply, DocumentsModel).documents
+        limit = EXPORT_TIMEOUT.total_seconds()
+        return (await self.get(DocumentsModel, "/export", timeout=limit)).documents

@@ -19,24 +19,21 @@ class CanaryClient(AdminTransport):
 
     async def canary(self, name: str) -> CanaryStatusModel:
         """One, with both arms and what is missing."""
-        return self.read(await self.call("GET", _path(name)), CanaryStatusModel)
+        return await self.get(CanaryStatusModel, _path(name))
 
     async def start_canary(
         self, asked: Mapping[str, Any], *, reason: str = "", dry_run: bool = False
     ) -> CanaryRunModel:
         """Gives a candidate its first share."""
-        params = {"dry_run": "true"} if dry_run else {}
-        headers = reason_header(reason)
-        reply = await self.call(
-            "POST", "/canaries", json=dict(asked), params=params, headers=headers
+        params, headers = {"dry_run": dry_run}, reason_header(reason)
+        return await self.post(
+            CanaryRunModel, "/canaries", json=dict(asked), params=params, headers=headers
         )
-        return self.read(reply, CanaryRunModel)
 
     async def move_canary(self, name: str, verb: str, *, reason: str = "") -> CanaryRunModel:
         """`verb`: pause, resume, promote or abort."""
         path = f"{_path(name)}/{verb}"
-        reply = await self.call("POST", path, headers=reason_header(reason))
-        return self.read(reply, CanaryRunModel)
+        return await self.post(CanaryRunModel, path, headers=reason_header(reason))
 
     async def delete_canary(self, name: str) -> None:
         """Forgets one that has ended."""

@@ -25,21 +25,20 @@ class EngineClient(AdminTransport):
 
     async def engine(self, name: str) -> EngineModel:
         """One engine, by name or id."""
-        return self.read(await self.call("GET", f"/engines/{quote(name)}"), EngineModel)
+        return await self.get(EngineModel, f"/engines/{quote(name)}")
 
     async def start_engine(
         self, asked: Mapping[str, Any], *, wait: bool = True, reason: str = ""
     ) -> EngineModel:
         """Starts an engine; returns once it is ready, where that is to be waited for."""
-        reply = await self.call(
-            "POST",
+        return await self.post(
+            EngineModel,
             "/engines",
             json=dict(asked),
-            params={} if wait else {"wait": "false"},
+            params={"wait": None if wait else "false"},
             headers=reason_header(reason),
             timeout=START_TIMEOUT,
         )
-        return self.read(reply, EngineModel)
 
     async def end_engine(self, name: str, *, reason: str = "") -> None:
         """Ends an engine, by name or id."""

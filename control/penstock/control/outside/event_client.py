@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
 
 from penstock.control.admin.event_models import EventModel, GapModel
 from penstock.control.outside.admin_transport import AdminTransport
@@ -15,17 +14,16 @@ class EventClient(AdminTransport):
 
     async def events(self, wanted: Mapping[str, str], *, last: int) -> list[EventModel]:
         """The newest so many, oldest first."""
-        reply = await self.call("GET", "/events", params={**wanted, "last": str(last)})
-        return self.read(reply, list[EventModel])
+        return await self.get(list[EventModel], "/events", params={**wanted, "last": str(last)})
 
     async def follow_events(
         self, wanted: Mapping[str, str], after: int | None
     ) -> AsyncGenerator[EventModel | GapModel | int, None]:
         """What is behind an id and what comes, until the head ends; a number: behind which id to
         go on. Raises `Unavailable`."""
-        asked = {**wanted, **({} if after is None else {"after": str(after)})}
-        more: dict[str, Any] = {"params": asked, "headers": {"accept": SSE}}
-        parts = self.download("/events", timeout=SILENCE.total_seconds(), **more)
+        asked, headers = {**wanted, "after": after}, {"accept": SSE}
+        limit = SILENCE.total_seconds()
+        parts = self.download("/events", params=asked, headers=headers, timeout=limit)
         async for said in server_sent(parts):
             yield _told(said)
 

@@ -15,6 +15,7 @@ from typing import Any
 from pythonjsonlogger.json import JsonFormatter
 
 from penstock.control.log_files import opened
+from penstock.control.router.logs import level_word
 
 
 class LineFormatter(JsonFormatter):
@@ -36,12 +37,6 @@ class LineFormatter(JsonFormatter):
         log_data["time"] = when.replace("+00:00", "Z")
         super().add_fields(log_data, record, message_dict)
         log_data["level"] = level_word(record.levelno)
-
-
-def level_word(level: int) -> str:
-    """As all processes say it: "debug", "info", "warning" or "error"."""
-    words = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO, "info"))
-    return next((word for least, word in words if level >= least), "debug")
 
 
 def configure_logs(process: str, level: str) -> None:

@@ -18,17 +18,16 @@ class RecordingClient(AdminTransport):
 
     async def recording(self, name: str) -> RecordingModel:
         """One recording."""
-        return self.read(await self.call("GET", _path(name)), RecordingModel)
+        return await self.get(RecordingModel, _path(name))
 
     async def start_recording(self, asked: Mapping[str, Any], *, dry_run: bool) -> RecordingModel:
         """Begins to record."""
-        params = {"dry_run": "true"} if dry_run else {}
-        reply = await self.call("POST", "/recordings", json=dict(asked), params=params)
-        return self.read(reply, RecordingModel)
+        params = {"dry_run": dry_run}
+        return await self.post(RecordingModel, "/recordings", json=dict(asked), params=params)
 
     async def stop_recording(self, name: str) -> RecordingModel:
         """Records nothing more."""
-        return self.read(await self.call("POST", f"{_path(name)}/stop"), RecordingModel)
+        return await self.post(RecordingModel, f"{_path(name)}/stop")
 
     def recording_file(self, name: str) -> AsyncIterator[bytes]:
         """What was recorded."""

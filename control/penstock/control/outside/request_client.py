@@ -27,14 +27,11 @@ class RequestClient(AdminTransport):
 
     async def requests(self, wanted: Mapping[str, str], *, limit: int) -> RequestPage:
         """The newest so many."""
-        reply = await self.call("GET", "/requests", params={**wanted, "limit": str(limit)})
-        return self.read(reply, RequestPage)
+        return await self.get(RequestPage, "/requests", params={**wanted, "limit": str(limit)})
 
     async def explain(self, request_id: str) -> ExplainedModel:
         """All of one, by our id, its caller's or its trace's. Raises `NotFound`."""
-        return self.read(
-            await self.call("GET", f"/requests/{quote(request_id, safe='')}"), ExplainedModel
-        )
+        return await self.get(ExplainedModel, f"/requests/{quote(request_id, safe='')}")
 
     async def follow_requests(self, wanted: Mapping[str, str]) -> AsyncGenerator[TailEvent, None]:
         """Requests as they end, and first of all which gateways tell of theirs, until the head

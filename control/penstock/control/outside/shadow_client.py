@@ -18,25 +18,24 @@ class ShadowClient(AdminTransport):
 
     async def shadow(self, name: str) -> ShadowModel:
         """One shadow."""
-        return self.read(await self.call("GET", _path(name)), ShadowModel)
+        return await self.get(ShadowModel, _path(name))
 
     async def shadow_report(self, name: str) -> ShadowReportModel:
         """One with each check."""
-        return self.read(await self.call("GET", f"{_path(name)}/report"), ShadowReportModel)
+        return await self.get(ShadowReportModel, f"{_path(name)}/report")
 
     async def create_shadow(self, asked: Mapping[str, Any], *, dry_run: bool) -> ShadowMadeModel:
         """Begins to repeat requests."""
-        params = {"dry_run": "true"} if dry_run else {}
-        reply = await self.call("POST", "/shadows", json=dict(asked), params=params)
-        return self.read(reply, ShadowMadeModel)
+        params = {"dry_run": dry_run}
+        return await self.post(ShadowMadeModel, "/shadows", json=dict(asked), params=params)
 
     async def pause_shadow(self, name: str) -> ShadowModel:
         """Repeats nothing until it is resumed."""
-        return self.read(await self.call("POST", f"{_path(name)}/pause"), ShadowModel)
+        return await self.post(ShadowModel, f"{_path(name)}/pause")
 
     async def resume_shadow(self, name: str) -> ShadowModel:
         """Goes on."""
-        return self.read(await self.call("POST", f"{_path(name)}/resume"), ShadowModel)
+        return await self.post(ShadowModel, f"{_path(name)}/resume")
 
     async def delete_shadow(self, name: str) -> None:
         """Ends it, and forgets what it compared."""

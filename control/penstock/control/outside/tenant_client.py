@@ -27,15 +27,14 @@ class TenantClient(AdminTransport):
 
     async def tenant(self, tenant_id: str) -> TenantModel:
         """One tenant."""
-        return self.read(await self.call("GET", _path(tenant_id)), TenantModel)
+        return await self.get(TenantModel, _path(tenant_id))
 
     async def create_tenant(
         self, tenant_id: str, limits: Mapping[str, Any], *, dry_run: bool = False
     ) -> TenantModel:
         """Makes a tenant that is held to these."""
         body = {"id": tenant_id, **limits}
-        reply = await self.call("POST", "/tenants", json=body, params=_dry(dry_run))
-        return self.read(reply, TenantModel)
+        return await self.post(TenantModel, "/tenants", json=body, params={"dry_run": dry_run})
 
     async def change_tenant(
         self, tenant_id: str, limits: Mapping[str, Any], *, dry_run: bool = False
@@ -43,14 +42,13 @@ class TenantClient(AdminTransport):
         """Changes those limits that are named; refused where somebody else changes it meanwhile."""
         found = await self.tenant(tenant_id)
         known = found.model_dump(mode="json", include=set(TenantSpecModel.model_fields))
-        reply = await self.call(
-            "PUT",
+        return await self.put(
+            TenantModel,
             _path(tenant_id),
             json={**known, **limits},
             headers={"if-match": f'"{found.generation}-{found.uid}"'},
-            params=_dry(dry_run),
+            params={"dry_run": dry_run},
         )
-        return self.read(reply, TenantModel)
 
     async def delete_tenant(self, tenant_id: str) -> None:
         """Deletes a tenant and its keys."""
@@ -72,36 +70,30 @@ class TenantClient(AdminTransport):
         body: dict[str, Any] = {"name": name, "expires_in_days": days, **(limits or {})}
         if until is not None:
             body["expires_at"] = until.isoformat()
-        reply = await self.call("POST", f"{_path(tenant_id)}/keys", json=body)
-        return self.read(reply, CreatedKeyModel)
+        return await self.post(CreatedKeyModel, f"{_path(tenant_id)}/keys", json=body)
 
     async def revoke_key(self, tenant_id: str, key_id: str, *, end_streams: bool) -> None:
         """Nobody gets in with it any more."""
-        asked = "?end_streams=true" if end_streams else ""
-        await self.call("DELETE", f"{_path(tenant_id)}/keys/{quote(key_id)}{asked}")
+        path = f"{_path(tenant_id)}/keys/{quote(key_id)}"
+        await self.call("DELETE", path, params={"end_streams": end_streams})
 
     async def access(self) -> AccessModel:
         """Whether requests without a key are answered."""
-        return self.read(await self.call("GET", "/access"), AccessModel)
+        return await self.get(AccessModel, "/access")
 
     async def set_anonymous(self, anonymous: Anonymous) -> AccessModel:
         """Has them answered or refused."""
         body = {"anonymous": anonymous}
-        return self.read(await self.call("PUT", "/access", json=body), AccessModel)
+        return await self.put(AccessModel, "/access", json=body)
 
     async def usage(
         self, tenant_id: str | None, first: date | None, last: date | None
     ) -> UsageModel:
         """What a tenant used, or all of them."""
-        asked = {"from": first, "to": last}
-        params = {name: day.isoformat() for name, day in asked.items() if day}
+        params = {"from": first, "to": last}
         path = f"{_path(tenant_id)}/usage" if tenant_id is not None else "/usage"
-        return self.read(await self.call("GET", path, params=params), UsageModel)
+        return await self.get(UsageModel, path, params=params)
 
 
 def _path(tenant_id: str) -> str:
     return f"/tenants/{quote(tenant_id)}"
-
-
-def _dry(wanted: bool) -> dict[str, str]:
-    return {"dry_run": "true"} if wanted else {}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
-from penstock.control.declared.messages import message_of, value_of
+from penstock.control.declared.messages import members_of, message_of, value_of
 from penstock.control.managers.observe.link import Question, Reply
 from penstock.control.state.observe.asking import RequestFilter
 from penstock.control.state.observe.record import (
@@ -27,12 +27,7 @@ log = logging.getLogger(__name__)
 # A record of all that it may have at its longest is some 8 KiB.
 MOST_BYTES: Final = 32 << 10
 MOST: Final = 16  # parts of one kind in a record
-_WAYS: Final[Mapping[int, Way]] = {
-    explain_pb2.Stay.WAY_NAMED: Way.NAMED,
-    explain_pb2.Stay.WAY_CANARY: Way.CANARY,
-    explain_pb2.Stay.WAY_RETURNED: Way.RETURNED,
-    explain_pb2.Stay.WAY_RUNG: Way.RUNG,
-}
+_WAYS: Final = members_of(explain_pb2.Stay.Way.DESCRIPTOR, Way)
 
 
 def question(value: Question) -> explain_pb2.ExplainQuestion:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from penstock.adapters.alias import Target
 from penstock.adapters.shown import public_name
-from penstock.control.declared.messages import message_of, value_of
+from penstock.control.declared.messages import message_of, numbers_of, value_of
 from penstock.control.rpc.canary_wire import step_counts
 from penstock.control.rpc.recording_wire import recording_rule
 from penstock.control.rpc.shadow_wire import shadow_rule
@@ -29,24 +29,11 @@ from penstock.v1 import canary_pb2, inference_pb2, routes_pb2, slo_pb2, suspects
 _Route = TypeVar("_Route")
 _Message = TypeVar("_Message")
 
-_STATES = {
-    ReplicaState.STARTING: inference_pb2.REPLICA_STATE_STARTING,
-    ReplicaState.READY: inference_pb2.REPLICA_STATE_READY,
-    ReplicaState.DRAINING: inference_pb2.REPLICA_STATE_DRAINING,
-}
-_AVAILABILITIES = {
-    Availability.SERVING: routes_pb2.AVAILABILITY_SERVING,
-    Availability.LOADING: routes_pb2.AVAILABILITY_LOADING,
-    Availability.SCALED_TO_ZERO: routes_pb2.AVAILABILITY_SCALED_TO_ZERO,
-    Availability.FAILED: routes_pb2.AVAILABILITY_FAILED,
-}
+_ROUTED = (ReplicaState.STARTING, ReplicaState.READY, ReplicaState.DRAINING)
+_STATES = numbers_of(inference_pb2.ReplicaState.DESCRIPTOR, _ROUTED)
+_AVAILABILITIES = numbers_of(routes_pb2.Availability.DESCRIPTOR, Availability)
 _AFFINITIES = {SessionAffinity.NONE: "", SessionAffinity.REVISION: "revision"}
-_ENDS = {
-    EngineEnd.CRASHED: suspects_pb2.ENGINE_END_CRASHED,
-    EngineEnd.KILLED: suspects_pb2.ENGINE_END_KILLED,
-    EngineEnd.HUNG: suspects_pb2.ENGINE_END_HUNG,
-    EngineEnd.LOST: suspects_pb2.ENGINE_END_LOST,
-}
+_ENDS = numbers_of(suspects_pb2.EngineEnd.DESCRIPTOR, EngineEnd)
 _END_OF = {wire: end for end, wire in _ENDS.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.control.declared.messages import message_of
+from penstock.control.declared.messages import message_of, numbers_of
 from penstock.control.rpc.wire import milliseconds
 from penstock.control.state.routing.snapshot import RouteSnapshot
 from penstock.control.state.tenancy.shares import share_of
@@ -12,11 +12,7 @@ from penstock.control.state.tenancy.tenancy import TenantRoute
 from penstock.control.state.tenancy.tenants import ApiKey, Degrade, Fallbacks, Priority, Shadowing
 from penstock.v1 import routes_pb2
 
-_PRIORITIES = {
-    Priority.LOW: routes_pb2.PRIORITY_CLASS_LOW,
-    Priority.NORMAL: routes_pb2.PRIORITY_CLASS_NORMAL,
-    Priority.HIGH: routes_pb2.PRIORITY_CLASS_HIGH,
-}
+_PRIORITIES = numbers_of(routes_pb2.PriorityClass.DESCRIPTOR, Priority)
 
 
 def tenant(route: TenantRoute) -> routes_pb2.Tenant:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote
 
-from penstock.control.declared.messages import message_of, value_of
+from penstock.control.declared.messages import members_of, message_of, numbers_of, value_of
 from penstock.control.placement.placement import ReplicaOrder
 from penstock.control.state.fleet.memory import FitLine, FitVerdict, MemoryFit, ReplicaMemory
 from penstock.control.state.fleet.replica import (
@@ -27,28 +27,13 @@ from penstock.control.state.fleet.replica import (
 from penstock.control.state.stamp import Stamp
 from penstock.v1 import common_pb2, inference_pb2, nodes_pb2
 
-_PHASES: Mapping[int, ReplicaState] = {
-    nodes_pb2.REPLICA_PHASE_STARTING: ReplicaState.STARTING,
-    nodes_pb2.REPLICA_PHASE_READY: ReplicaState.READY,
-    nodes_pb2.REPLICA_PHASE_DRAINING: ReplicaState.DRAINING,
-    nodes_pb2.REPLICA_PHASE_BACKOFF: ReplicaState.BACKOFF,
-    nodes_pb2.REPLICA_PHASE_FAILED: ReplicaState.FAILED,
-    nodes_pb2.REPLICA_PHASE_STOPPED: ReplicaState.STOPPED,
-    nodes_pb2.REPLICA_PHASE_ASLEEP: ReplicaState.ASLEEP,
-}
-_INTENTS: Mapping[int, NodeIntent] = {
-    nodes_pb2.NODE_INTENT_HANDING_OVER: NodeIntent.HANDING_OVER,
-    nodes_pb2.NODE_INTENT_LEAVING: NodeIntent.LEAVING,
-}
-_STARTS: Mapping[int, StartKind] = {
-    nodes_pb2.START_KIND_COLD: StartKind.COLD,
-    nodes_pb2.START_KIND_WARM: StartKind.WARM,
-}
-_FITS: Mapping[int, FitVerdict] = {
-    nodes_pb2.FIT_VERDICT_FITS: FitVerdict.FITS,
-    nodes_pb2.FIT_VERDICT_TIGHT: FitVerdict.TIGHT,
-    nodes_pb2.FIT_VERDICT_TOO_LARGE: FitVerdict.TOO_LARGE,
-}
+_PHASES = members_of(
+    nodes_pb2.ReplicaPhase.DESCRIPTOR, set(ReplicaState) - {ReplicaState.PENDING, ReplicaState.LOST}
+)
+_INTENTS = members_of(nodes_pb2.NodeIntent.DESCRIPTOR, NodeIntent)
+_STARTS = members_of(nodes_pb2.StartKind.DESCRIPTOR, set(StartKind) - {StartKind.UNTOLD})
+_FITS = numbers_of(nodes_pb2.FitVerdict.DESCRIPTOR, set(FitVerdict) - {FitVerdict.UNKNOWN})
+_VERDICTS = {number: verdict for verdict, number in _FITS.items()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -114,15 +99,14 @@ def resources(message: nodes_pb2.NodeResources) -> Resources:
 def memory_fit(message: nodes_pb2.FitReply, node: str) -> MemoryFit:
     """A sum of memory; a verdict that this version does not know is none."""
     lines = tuple(value_of(FitLine, each) for each in message.lines)
-    verdict = _FITS.get(message.verdict, FitVerdict.UNKNOWN)
+    verdict = _VERDICTS.get(message.verdict, FitVerdict.UNKNOWN)
     return value_of(MemoryFit, message, verdict=verdict, lines=lines, node=node)
 
 
 def fit_reply(fit: MemoryFit) -> nodes_pb2.FitReply:
     """The inverse of `memory_fit`."""
-    verdict = next((number for number, it in _FITS.items() if it is fit.verdict), 0)
     lines = [message_of(nodes_pb2.FitLine, each) for each in fit.lines]
-    return message_of(nodes_pb2.FitReply, fit, verdict=verdict, lines=lines)
+    return message_of(nodes_pb2.FitReply, fit, verdict=_FITS.get(fit.verdict, 0), lines=lines)
 
 
 def warm_pool(message: nodes_pb2.WarmPool) -> WarmPool:

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from rich.console import Console
 
-from penstock.control.data_dir import logs_path
+from penstock.control.data_dir import locked, logs_path
 from penstock.control.errors import PenstockError
 from penstock.control.managers.fleet.gateway_process import gateway_mark
 from penstock.control.node_agent.state_files import StateFiles
@@ -23,7 +23,7 @@ from penstock.control.outside import process_tree
 from penstock.control.outside.admin_client import AdminClient, token_in
 from penstock.control.outside.clock import SystemClock
 from penstock.control.outside.gateway_client import GatewayClient
-from penstock.control.outside.machine import DirectoryLock, available_memory
+from penstock.control.outside.machine import available_memory
 from penstock.control.outside.processes import ProcessLauncher, RunningProcess
 from penstock.control.serving import checks
 from penstock.control.serving.children import (
@@ -51,11 +51,9 @@ async def run_serve(options: ServeOptions, console: Console) -> int:
     """Serves until Ctrl-C or SIGTERM; returns the exit code."""
     display = Display(console)
     try:
-        lock = DirectoryLock(options.data_dir / "serve.lock", what="penstock serve")
-        try:
+        held = f"penstock serve already runs on {options.data_dir}"
+        with locked(options.data_dir / "serve.lock", held):
             return await _Serving(options, display).run()
-        finally:
-            lock.release()
     except PenstockError as error:
         return _refuse(options, display, error)
     except BaseExceptionGroup as group:

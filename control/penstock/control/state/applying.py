@@ -6,6 +6,7 @@ the plan is for use. What each kind of object is, its `Kind` knows.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -57,31 +58,41 @@ class Kind(Protocol):
     @property
     def defaults(self) -> Fields:
         """What fields are that nobody has said; those that have to be said are not among them."""
+        return {}
 
+    @abstractmethod
     def standing(self, view: ClusterView, name: str) -> Standing | None:
         """The object as it is; None: there is none."""
 
     def intended(self, view: ClusterView, name: str) -> Fields:
         """Its fields as they were asked for last, whoever asked."""
+        found = self.standing(view, name)
+        return found.fields if found else {}
 
     def set_by(self, view: ClusterView, name: str, field_name: str) -> str:
         """Who had that field become what was asked for last; empty: nobody knows."""
+        return ""
 
     def beside(self, standing: Fields, said: Fields) -> Fields:
         """Of the fields that stand, those that may stay where these are said."""
+        return standing
 
+    @abstractmethod
     def put(self, view: ClusterView, name: str, fields: Fields) -> ClusterView:
         """The view with it as these fields say, whatever else there is; the same view where it
         says nothing new."""
 
     def check(self, view: ClusterView, name: str) -> None:
         """Raises where it does not fit what else there is."""
+        return
 
     def only_by_force(self, old: ClusterView, new: ClusterView, name: str) -> str:
         """Why a change of it should not be made unasked; empty: it may be."""
+        return ""
 
     def delete(self, view: ClusterView, name: str) -> ClusterView | None:
         """The view without it; None: a set of documents never takes it away."""
+        return None
 
 
 Kinds = Mapping[str, Kind]

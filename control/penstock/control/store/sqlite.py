@@ -31,6 +31,7 @@ from penstock.control.store.store import (
     Key,
     Stored,
 )
+from penstock.control.store.timed_writes import TimedWrites
 
 _T = TypeVar("_T")
 
@@ -62,6 +63,7 @@ class SqliteStore:
         self._executor = executor
         self._db = db
         self._closed = False
+        self._writes: TimedWrites | None = None
 
     @classmethod
     async def open(cls, path: Path, *, existed: bool = False) -> SqliteStore:
@@ -75,13 +77,17 @@ class SqliteStore:
             raise
         return cls(path, executor, db)
 
+    def observe(self, writes: TimedWrites) -> None:
+        """Who times what is written from now on."""
+        self._writes = writes
+
     async def load(self) -> Contents:
         """Everything, read in one transaction."""
         return await self._run(lambda: _load(self._db))
 
     async def apply(self, changes: Sequence[Change], author: Author, at: datetime) -> int:
         """Writes all changes or none; returns the new version."""
-        return await self._run(lambda: _apply(self._db, changes, author, at))
+        return await self._write(lambda: _apply(self._db, changes, author, at))
 
     async def audit(
         self, limit: int, *, before: int | None = None, without: str = ""
@@ -92,7 +98,7 @@ class SqliteStore:
 
     async def record(self, readings: Sequence[Reading]) -> None:
         """Adds what counts have grown by, all or nothing."""
-        await self._run(lambda: _record(self._db, readings))
+        await self._write(lambda: _record(self._db, readings))
 
     async def usage(self, first: date, last: date, tenant: str | None = None) -> list[UsageRow]:
         """Rows from one day to another, both included; of one tenant, or all."""
@@ -108,7 +114,7 @@ class SqliteStore:
 
     async def keep_events(self, events: Sequence[Event]) -> None:
         """Adds them, all or nothing."""
-        await self._run(lambda: _keep(self._db, events))
+        await self._write(lambda: _keep(self._db, events))
 
     async def events(
         self, wanted: Wanted, *, after: int = 0, most: int | None = None, last: bool = False
@@ -123,6 +129,10 @@ class SqliteStore:
         self._closed = True
         await self._in_thread(self._db.close)
         self._executor.shutdown()
+
+    async def _write(self, work: Callable[[], _T]) -> _T:
+        writing = self._run(work)
+        return await (self._writes.timed(writing) if self._writes else writing)
 
     async def _run(self, work: Callable[[], _T]) -> _T:
         if self._closed:

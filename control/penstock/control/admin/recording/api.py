@@ -12,6 +12,7 @@ from penstock.control.admin.auth import Operator, Viewer
 from penstock.control.admin.parameters import Paged
 from penstock.control.admin.recording.models import RecordingModel, RecordingSpecModel
 from penstock.control.admin.resources import resources
+from penstock.control.admin.taken import after
 from penstock.control.admin.writes import Asked, Change, creates, tagged
 from penstock.control.managers.recording.recordings import RecordingManager
 from penstock.control.state.recording.recorded import RecordingStanding
@@ -84,7 +85,7 @@ class RecordingsApi:
         """What was recorded, as JSON Lines: what `penstock replay` reads."""
         lines = self._recorded.recording(self._recordings.recordings.recording(name).uid)
         first = await anext(lines)  # so that what goes wrong is told as an error
-        return StreamingResponse(_after(first, lines), media_type=JSON_LINES)
+        return StreamingResponse(after(first, lines), media_type=JSON_LINES)
 
     async def delete_recording(self, name: str, write: Change) -> None:
         """Ends a recording; nothing of what it recorded is kept."""
@@ -93,9 +94,3 @@ class RecordingsApi:
     def _shown(self, recording: Recording) -> RecordingModel:
         message = self._recordings.message(recording)
         return RecordingModel.of(recording, message, self._recorded.recorded(recording.uid))
-
-
-async def _after(first: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    async for each in lines:
-        yield each

@@ -8,7 +8,6 @@ import io
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from math import ceil
 
 import typer
 from rich.console import Console
@@ -16,17 +15,15 @@ from rich.live import Live
 from rich.text import Text
 
 from penstock.control.admin.canary.models import CanaryStatusModel
-from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.admin_calls import Head, patiently
 from penstock.control.cli.asking import say_json
 from penstock.control.cli.canary.side_by_side import headline, parts_of
 from penstock.control.cli.outcome import finish
 from penstock.control.cli.tables import show
-from penstock.control.errors import Unavailable
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.canary.canary import CanaryState
 
 EVERY = timedelta(seconds=1)
-HEAD_AWAY = timedelta(minutes=1)
 
 
 def follow(head: Head, name: str) -> None:
@@ -45,20 +42,10 @@ async def _followed(
     admin: AdminClient, name: str, shown: Callable[[CanaryStatusModel], None]
 ) -> CanaryStatusModel:
     while True:
-        shown(found := await _asked(admin, name))
+        shown(found := await patiently(lambda: admin.canary(name), EVERY))
         if found.ended_at:
             return found
         await asyncio.sleep(EVERY.total_seconds())
-
-
-async def _asked(admin: AdminClient, name: str) -> CanaryStatusModel:
-    """The canary as it is now; a head that is started anew in between is waited for."""
-    for _ in range(ceil(HEAD_AWAY / EVERY)):
-        try:
-            return await admin.canary(name)
-        except Unavailable:
-            await asyncio.sleep(EVERY.total_seconds())
-    return await admin.canary(name)
 
 
 class _shown:

@@ -6,23 +6,21 @@ import asyncio
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from math import ceil
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.control.admin.rollout.models import DeploymentModel, RolloutModel
-from penstock.control.cli.admin_calls import Head
+from penstock.control.cli.admin_calls import Head, patiently
 from penstock.control.cli.failures import more, why
 from penstock.control.cli.outcome import finish
-from penstock.control.errors import NotFound, Unavailable
+from penstock.control.errors import NotFound
 from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.rollout.revision import RevisionState
 from penstock.control.state.rollout.status import DeploymentPhase
 
 EVERY = timedelta(milliseconds=300)
-HEAD_AWAY = timedelta(minutes=1)
 
 
 def follow(head: Head, deployment: DeploymentModel) -> None:
@@ -46,25 +44,16 @@ async def _followed(
     revision: int,
     show: Callable[[DeploymentModel], None],
 ) -> DeploymentModel:
+    name = deployment.name
     while True:
         show(deployment)
         if _has_ended(deployment, revision):
             return deployment
         await asyncio.sleep(EVERY.total_seconds())
-        found = await _asked(admin, deployment.name)
+        found = await patiently(lambda: admin.deployment(name), EVERY)
         if found is None or found.uid != deployment.uid:
-            raise NotFound(f"{deployment.name} was deleted meanwhile")
+            raise NotFound(f"{name} was deleted meanwhile")
         deployment = found
-
-
-async def _asked(admin: AdminClient, name: str) -> DeploymentModel | None:
-    """The deployment as it is now; a head that is started anew in between is waited for."""
-    for _ in range(ceil(HEAD_AWAY / EVERY)):
-        try:
-            return await admin.deployment(name)
-        except Unavailable:
-            await asyncio.sleep(EVERY.total_seconds())
-    return await admin.deployment(name)
 
 
 def _has_ended(deployment: DeploymentModel, revision: int) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
-from penstock.control.admin.rollout.models import DeploymentModel
 from penstock.control.admin.rollout.revision_models import RevisionModel, SettingsChangeModel
 from penstock.control.cli.admin_calls import Head
 from penstock.control.cli.asking import say, say_list, verb
@@ -14,7 +14,6 @@ from penstock.control.cli.options import AbortCanary, HandOver, Reason, Wait
 from penstock.control.cli.rollout.following import follow, words
 from penstock.control.cli.tables import day
 from penstock.control.errors import Code, NotFound
-from penstock.control.outside.admin_client import AdminClient
 from penstock.control.state.rollout.template import Template
 
 rollout = typer.Typer(
@@ -85,10 +84,11 @@ def undo(
 
     Example: penstock rollout undo mini --reason "answers too slow"
     """
-    back = AdminClient.settings_back if settings else AdminClient.roll_back
+    body: dict[str, int | None] = {"revision": to}
+    if settings:
+        body = {"settings": -1 if to is None else to}  # -1: before the last change
     over = {"abort_canary": abort_canary, "hand_over": hand_over}
-    made = head.ask(lambda admin: back(admin, name, to=to, reason=reason, **over))
-    _say(head, made, wait=wait)
+    _move(head, name, "rollback", body, reason=reason, wait=wait, **over)
 
 
 @verb(rollout, "restart")
@@ -108,8 +108,7 @@ def restart(
       penstock rollout restart mini --hand-over
     """
     over = {"abort_canary": abort_canary, "hand_over": hand_over}
-    made = head.ask(lambda admin: admin.restart(name, reason=reason, **over))
-    _say(head, made, wait=wait)
+    _move(head, name, "restart", reason=reason, wait=wait, **over)
 
 
 @verb(rollout, "pause")
@@ -118,8 +117,7 @@ def pause(head: Head, name: Name, reason: Reason = "", abort_canary: AbortCanary
 
     Example: penstock rollout pause mini
     """
-    over = {"abort_canary": abort_canary}
-    _say(head, head.ask(lambda admin: admin.pause(name, reason=reason, **over)), wait=False)
+    _move(head, name, "pause", reason=reason, wait=False, abort_canary=abort_canary)
 
 
 @verb(rollout, "resume")
@@ -136,10 +134,21 @@ def resume(
     Example: penstock rollout resume mini --wait
     """
     over = {"abort_canary": abort_canary, "hand_over": hand_over}
-    _say(head, head.ask(lambda admin: admin.resume(name, reason=reason, **over)), wait=wait)
+    _move(head, name, "resume", reason=reason, wait=wait, **over)
 
 
-def _say(head: Head, made: DeploymentModel, *, wait: bool) -> None:
+def _move(
+    head: Head,
+    name: str,
+    verb: str,
+    body: Mapping[str, int | None] | None = None,
+    /,
+    *,
+    reason: str,
+    wait: bool,
+    **over: bool,
+) -> None:
+    made = head.ask(lambda admin: admin.move_rollout(name, verb, body, reason=reason, **over))
     say(head, made, f"{made.name}: {words(made)}")
     if wait:
         follow(head, made)

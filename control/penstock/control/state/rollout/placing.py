@@ -40,7 +40,7 @@ from penstock.control.state.rollout.revision import NOBODY, Cause, Origin, let_o
 def applied(
     view: ClusterView, decisions: Iterable[Decision], new_id: Callable[[], str], now: datetime
 ) -> ClusterView:
-    """The view as a plan wants it."""
+    """The view as a plan that was made of this very view wants it."""
     for decision in decisions:
         match decision:
             case Place(deployment):
@@ -63,10 +63,8 @@ def applied(
 
 
 def placed(view: ClusterView, action: Place, replica_id: ReplicaId, now: datetime) -> ClusterView:
-    """A pending replica of the deployment as it is now; nothing where it was deleted meanwhile."""
-    deployment = view.deployments.get(action.deployment)
-    if deployment is None:
-        return view
+    """A pending replica of the deployment as it is now."""
+    deployment = view.deployments[action.deployment]
     target = deployment.made_of(action.digest)
     status = ReplicaStatus(
         replica_id,
@@ -141,26 +139,20 @@ def tried_anew(view: ClusterView, deployment: Deployment) -> ClusterView:
 
 def settled(view: ClusterView, action: Settle) -> ClusterView:
     """The deployment's trouble is over."""
-    deployment = view.deployments.get(action.deployment)
-    if deployment is None:
-        return view
+    deployment = view.deployments[action.deployment]
     return view.with_deployment(replace(deployment, trouble="", tries=0))
 
 
 def confirmed(view: ClusterView, action: Confirm) -> ClusterView:
     """The deployment's revision has served."""
-    deployment = view.deployments.get(action.deployment)
-    if deployment is None:
-        return view
+    deployment = view.deployments[action.deployment]
     return view.with_deployment(replace(deployment, revisions=served(deployment.revisions)))
 
 
 def given_up(view: ClusterView, action: GiveUp, now: datetime) -> ClusterView:
     """The deployment's revision has failed, and the canary that judges it has ended; where its spec
     says so, the last that served takes its place."""
-    deployment = view.deployments.get(action.deployment)
-    if deployment is None:
-        return view
+    deployment = view.deployments[action.deployment]
     name, number = str(action.deployment), deployment.revision.number
     if canary := view.canaries.judging(name, number):
         why = f"revision {number} failed: {action.cause.text}"
@@ -194,8 +186,8 @@ def with_all_draining(
 
 def with_let_on(view: ClusterView, action: LetOn) -> ClusterView:
     """The deployment's revision takes the place of the one that it was judged against."""
-    deployment = view.deployments.get(action.deployment)
-    if deployment is None or deployment.judged is None:
+    deployment = view.deployments[action.deployment]
+    if deployment.judged is None:
         return view
     return view.with_deployment(replace(deployment, revisions=let_on(deployment.revisions)))
 
