@@ -17,7 +17,7 @@ from penstock.v1 import inference_pb2
 from penstock.v1 import microserving_pb2 as pb
 from tests.fakes.kv_wire import Wire, through
 from tests.fakes.movers import GREEDY, Mover, Movers, ids_of, name, sending, words
-from tests.fakes.replica_process import answer_of, chat_request
+from tests.fakes.replica_process import answer_of, chat_request, load_when
 
 pytestmark = [
     pytest.mark.processes,
@@ -34,6 +34,7 @@ def _all_blocks_are_free_again(movers: Movers) -> Iterator[None]:
     prompt = movers.sender.tokenized("Hello").prompt
     ends = (movers.sender, movers.receiver)
     for end in ends:
+        load_when(end.calls, lambda load: load.resumes)  # what it asks itself first holds a block
         end.idle()
     before = [_free(end, prompt) for end in ends]
     yield
