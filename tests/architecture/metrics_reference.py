@@ -14,7 +14,7 @@ from typing import Final
 from penstock.control.metrics import head_table, node_table
 from penstock.control.metrics.declared import declared_in
 from penstock.replica.reporting import metric_table as replica_table
-from penstock.replica.vllm.surface.metric_names import ENGINE_METRICS
+from tests.architecture.engine_metrics import ENGINE_METRICS
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "reference" / "metrics.md"
