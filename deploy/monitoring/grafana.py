@@ -66,16 +66,6 @@ class Board:
     variables: tuple[Variable, ...] = ()
 
 
-def asked_of_all(board: Board, window: str = "1m") -> Iterator[str]:
-    """Each query of the board as Grafana sends it where all is chosen, over so long."""
-    for panel in (panel for row in board.rows for panel in row.panels):
-        for expr in (query.expr for query in panel.queries):
-            for variable in board.variables:
-                expr = expr.replace(f"${variable.name}", EVERY_VALUE)
-            yield expr.replace(RATE, window)
-    yield from (variable.metric for variable in board.variables)
-
-
 def document(board: Board) -> dict[str, Any]:
     """The board as Grafana imports it."""
     return {

@@ -24,7 +24,6 @@ struct LoadOptions {
   size_t connections = 1;
   size_t connects_per_second = 4000;
   uint64_t requests = 0;  // ends the window early after this many answers; 0: never
-  std::chrono::milliseconds start_deadline{30'000};  // until every connection has its first event
   std::chrono::milliseconds warmup{1'000};
   std::chrono::milliseconds window{4'000};
   // Streams that outlive the window begin before it; their first events count from the start.

@@ -1,5 +1,5 @@
-// penstock-load: one load against one HTTP address, reported as one JSON object on stdout.
-#include <arpa/inet.h>
+// penstock-load: one load against one port of this machine, reported as one JSON object on stdout.
+#include <netinet/in.h>
 
 #include <csignal>
 #include <cstdio>
@@ -20,15 +20,13 @@ std::string bearer(const std::string& key) {
 
 Target target_from(const Flags& flags) {
   Target target;
-  const std::string host = flags.text("host", "127.0.0.1");
   target.address.sin_family = AF_INET;
   target.address.sin_port = htons(uint16_t(flags.number("port")));
-  if (::inet_pton(AF_INET, host.c_str(), &target.address.sin_addr) != 1) {
-    throw BadFlag("--host takes an IPv4 address, not \"" + host + "\"");
-  }
+  target.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const std::string body = file_content(flags.text("body-file"));
   target.request =
-      "POST " + flags.text("path") + " HTTP/1.1\r\nhost: " + host +
+      "POST " + flags.text("path") +
+      " HTTP/1.1\r\nhost: 127.0.0.1"
       "\r\ncontent-type: application/json\r\naccept: */*\r\nuser-agent: penstock-load" +
       bearer(flags.text("key", "")) + "\r\ncontent-length: " + std::to_string(body.size()) +
       "\r\n\r\n" + body;
@@ -55,7 +53,6 @@ LoadOptions options_from(const Flags& flags) {
   options.connections = flags.number("connections");
   options.connects_per_second = flags.number("connects-per-second", 4000);
   options.requests = flags.number("requests", 0);
-  options.start_deadline = std::chrono::milliseconds(flags.number("start-deadline-ms", 30'000));
   options.warmup = std::chrono::milliseconds(flags.number("warmup-ms", 1'000));
   options.window = std::chrono::milliseconds(flags.number("window-ms", 4'000));
   options.first_events_from_start = flags.text("first-events", "window") == "start";
@@ -119,10 +116,9 @@ void stop_at_signals(LoadClient& client) {
 }
 
 int run(int count, const char* const* words) {
-  const Flags flags(
-      count, words,
-      {"host", "port", "path", "body-file", "connections", "connects-per-second", "requests",
-       "start-deadline-ms", "warmup-ms", "window-ms", "first-events", "watch", "key"});
+  const Flags flags(count, words,
+                    {"port", "path", "body-file", "connections", "connects-per-second", "requests",
+                     "warmup-ms", "window-ms", "first-events", "watch", "key"});
   const LoadOptions options = options_from(flags);
   check_descriptors(options.connections);
   LoadClient client(options);

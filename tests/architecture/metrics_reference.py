@@ -14,7 +14,7 @@ from typing import Final
 from penstock.control.metrics import head_table, node_table
 from penstock.control.metrics.declared import declared_in
 from penstock.replica.reporting import metric_table as replica_table
-from penstock.replica.vllm.surface.metric_names import ENGINE_METRICS
+from tests.architecture.engine_metrics import ENGINE_METRICS
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "reference" / "metrics.md"
@@ -63,10 +63,17 @@ def node_rows() -> Iterator[Row]:
     return (Row(m.name, m.type, m.labels, m.unit, m.help) for m in declared_in(node_table))
 
 
+def replica_metrics() -> Iterator[replica_table.Metric]:
+    """All that its table has, in its order."""
+    for each in vars(replica_table).values():
+        several = each.values() if isinstance(each, dict) else (each,)
+        yield from (one for one in several if isinstance(one, replica_table.Metric))
+
+
 def replica_rows() -> Iterator[Row]:
     """What a replica declares, with the labels that its agent adds."""
     own = node_table.OF_REPLICA
-    return (Row(m.name, m.type, (*own, *m.labels), m.unit, m.help) for m in replica_table.EVERY)
+    return (Row(m.name, m.type, (*own, *m.labels), m.unit, m.help) for m in replica_metrics())
 
 
 def engine_rows() -> Iterator[str]:

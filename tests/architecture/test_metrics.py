@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.replica.vllm.surface.metric_names import ENGINE_METRICS, EngineMetric
+from tests.architecture.engine_metrics import ENGINE_METRICS, EngineMetric
 from tests.architecture.metrics_reference import (
     GATEWAY_TABLE,
     PAGE,

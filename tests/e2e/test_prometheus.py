@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from deploy.monitoring.boards import BOARDS
-from deploy.monitoring.grafana import asked_of_all
 from tests.e2e.faults import FAULTS, Watched, all_at_once, in_calm, sampled, watched
 from tests.e2e.prometheus import AS_SHIPPED, Prometheus, watching
 from tests.e2e.system import System, eventually
+from tests.monitoring.shipped import asked_of_all
 
 
 @pytest.fixture(scope="module")

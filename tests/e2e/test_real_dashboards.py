@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from deploy.monitoring.boards import BOARDS
-from deploy.monitoring.grafana import asked_of_all
 from tests.e2e.prometheus import watching
 from tests.e2e.system import running
 from tests.fakes.ports import free_ports
+from tests.monitoring.shipped import asked_of_all
 
 pytestmark = [pytest.mark.vllm, pytest.mark.long, pytest.mark.timeout(600)]
 

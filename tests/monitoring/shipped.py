@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import yaml
 
+from deploy.monitoring.grafana import EVERY_VALUE, RATE, Board
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 RULES: Final = ROOT / "deploy" / "monitoring" / "rules"
 METRICS: Final = ROOT / "docs" / "reference" / "metrics.md"
@@ -43,3 +45,13 @@ def declared() -> set[str]:
 def names_in(expr: str) -> set[str]:
     """The metrics that a query names; what stands in quotes is no name."""
     return set(_METRIC.findall(_STRINGS.sub('""', expr)))
+
+
+def asked_of_all(board: Board, window: str = "1m") -> Iterator[str]:
+    """Each query of the board as Grafana sends it where all is chosen, over so long."""
+    for panel in (panel for row in board.rows for panel in row.panels):
+        for expr in (query.expr for query in panel.queries):
+            for variable in board.variables:
+                expr = expr.replace(f"${variable.name}", EVERY_VALUE)
+            yield expr.replace(RATE, window)
+    yield from (variable.metric for variable in board.variables)

@@ -14,8 +14,8 @@ from jsonschema import Draft7Validator
 
 from deploy.monitoring.boards import BOARDS
 from deploy.monitoring.boards.__main__ import FOLDER
-from deploy.monitoring.grafana import Board, asked_of_all, text
-from tests.monitoring.shipped import RULES, declared, names_in, recorded
+from deploy.monitoring.grafana import Board, text
+from tests.monitoring.shipped import RULES, asked_of_all, declared, names_in, recorded
 
 SCHEMA = json.loads((Path(__file__).parent / "grafana.schema.json").read_text())
 QUERY = {**SCHEMA, "$ref": "#/definitions/Dataquery"}

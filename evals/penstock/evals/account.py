@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 
-import httpx
-
 from penstock.evals.admin_api import AdminApi
-from penstock.evals.endpoint import needs_trust
+from penstock.evals.endpoint import request
 from penstock.evals.errors import EvalError
 
 TENANT = "bench"
@@ -29,16 +27,8 @@ def open_account(admin: AdminApi, gateway_url: str, tenant: str = TENANT) -> str
     admin.post("tenants", {"id": tenant, **GENEROUS})
     key: str = admin.post(f"tenants/{tenant}/keys", {"name": "bench"})["key"]
     deadline = time.monotonic() + KEY_SECONDS
-    while not _taken(gateway_url, key):
+    while request("GET", f"{gateway_url}/v1/models", key, timeout=5).status_code != 200:
         if time.monotonic() > deadline:
             raise EvalError(f"{gateway_url} does not take a new key within {KEY_SECONDS:g} s")
         time.sleep(0.02)
     return key
-
-
-def _taken(gateway_url: str, key: str) -> bool:
-    headers = {"authorization": f"Bearer {key}"}
-    url = f"{gateway_url}/v1/models"
-    verify = needs_trust(url)
-    reply = httpx.get(url, headers=headers, timeout=5, trust_env=False, verify=verify)
-    return reply.status_code == 200

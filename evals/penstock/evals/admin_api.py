@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from penstock.evals.endpoint import needs_trust
+from penstock.evals.endpoint import request
 from penstock.evals.errors import EvalError
 
 
@@ -32,17 +32,8 @@ class AdminApi:
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
         url = f"{self.url.rstrip('/')}/admin/v1/{path}"
-        headers = {"authorization": f"Bearer {self.token}"}
         try:
-            reply = httpx.request(
-                method,
-                url,
-                json=body,
-                headers=headers,
-                timeout=30,
-                trust_env=False,
-                verify=needs_trust(url),
-            )
+            reply = request(method, url, self.token, timeout=30, body=body)
         except httpx.HTTPError as error:
             raise EvalError(f"{method} {url}: no answer: {error!r}") from error
         if not reply.is_success:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from penstock.evals.endpoint import needs_trust
+from penstock.evals.endpoint import request
 from penstock.evals.errors import EvalError
 
 CHAT_PATH = "/v1/chat/completions"
@@ -30,12 +30,8 @@ class Answer:
 def ask(base_url: str, body: Mapping[str, object], key: str = "") -> Answer:
     """One chat request, with a key if there is one. Raises `EvalError` but for a whole answer."""
     url = base_url + CHAT_PATH
-    headers = {"authorization": f"Bearer {key}"} if key else {}
     try:
-        verify = needs_trust(url)
-        reply = httpx.post(
-            url, json=dict(body), headers=headers, timeout=60, trust_env=False, verify=verify
-        )
+        reply = request("POST", url, key, timeout=60, body=body)
     except httpx.HTTPError as error:
         raise EvalError(f"{url} does not answer: {error!r}") from error
     stream = reply.headers.get("content-type", "").startswith("text/event-stream")

@@ -29,7 +29,7 @@ class Endpoint:
 
     def headers(self) -> dict[str, str]:
         """With the key, if there is one."""
-        return {"authorization": f"Bearer {self.key}"} if self.key else {}
+        return bearer(self.key)
 
     def __str__(self) -> str:
         """As reports name it."""
@@ -100,16 +100,30 @@ def needs_trust(url: str) -> bool:
     return not url.startswith("http:")
 
 
+def bearer(key: str) -> dict[str, str]:
+    """The header that shows a key; none without one."""
+    return {"authorization": f"Bearer {key}"} if key else {}
+
+
+def request(
+    method: str, url: str, key: str = "", *, timeout: float, body: object = None
+) -> httpx.Response:
+    """One request by itself, with a JSON body if there is one. Raises `httpx.HTTPError`."""
+    return httpx.request(
+        method,
+        url,
+        json=body,
+        headers=bearer(key),
+        timeout=timeout,
+        trust_env=False,
+        verify=needs_trust(url),
+    )
+
+
 def served_models(url: str, key: str) -> list[str]:
     """The models that an endpoint says it serves. Raises `EvalError` where it does not answer."""
     try:
-        reply = httpx.get(
-            f"{url}/v1/models",
-            headers=Endpoint(url, "", key).headers(),
-            timeout=30,
-            trust_env=False,
-            verify=needs_trust(url),
-        )
+        reply = request("GET", f"{url}/v1/models", key, timeout=30)
         return [str(each["id"]) for each in reply.json()["data"]]
     except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
         raise EvalError(f"{url}/v1/models does not tell its models: {error!r}") from error

@@ -14,7 +14,7 @@ import httpx
 from penstock.evals.account import open_account
 from penstock.evals.admin_api import AdminApi
 from penstock.evals.bench_plan import GATEWAY
-from penstock.evals.endpoint import needs_trust
+from penstock.evals.endpoint import request
 from penstock.evals.errors import EvalError
 from penstock.evals.native import Target
 from penstock.evals.processes import free_ports, running
@@ -90,7 +90,7 @@ def _admin(ports: Mapping[str, int], folder: Path) -> AdminApi:
 def _ready_pids(ports: Mapping[str, int], admin: AdminApi, wanted: int) -> dict[str, int] | None:
     try:
         url = f"http://127.0.0.1:{ports['gateway']}/v1/models"
-        models = httpx.get(url, timeout=5, trust_env=False, verify=needs_trust(url))
+        models = request("GET", url, timeout=5)
         listed = models.raise_for_status().json()["data"]
         return pids_of(listed, admin.get("gateways"), admin.get("replicas"), wanted)
     except (OSError, httpx.HTTPError, EvalError):  # not yet

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.evals.endpoint import needs_trust
+from penstock.evals.endpoint import request
 from penstock.evals.errors import EvalError
 
 Labels = dict[str, str]
@@ -18,11 +18,7 @@ Labels = dict[str, str]
 def page(url: str) -> str:
     """A page of metrics as Prometheus reads it. Raises `EvalError`."""
     try:
-        return (
-            httpx.get(url, timeout=10, trust_env=False, verify=needs_trust(url))
-            .raise_for_status()
-            .text
-        )
+        return request("GET", url, timeout=10).raise_for_status().text
     except httpx.HTTPError as error:
         raise EvalError(f"{url} cannot be read: {error!r}") from error
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.replica.microserving.values import MicroServingFigures
-from penstock.replica.reporting import metric_table
 from penstock.replica.reporting.exposition import Memory, memory, text
 from penstock.v1 import inference_pb2
+from tests.architecture.metrics_reference import replica_metrics
 
 _LOAD = inference_pb2.Load(
     state=inference_pb2.REPLICA_STATE_READY,
@@ -37,7 +37,7 @@ def test_every_figure_has_its_help_and_its_type_before_it() -> None:
 
 def test_a_replica_tells_what_it_declares_and_nothing_else() -> None:
     told = text(_LOAD, Memory(1, 2), "", MicroServingFigures()).splitlines()
-    declared = [f"# HELP {each.name} {each.help}" for each in metric_table.EVERY]
+    declared = [f"# HELP {each.name} {each.help}" for each in replica_metrics()]
     assert [line for line in told if line.startswith("# HELP")] == declared
 
 

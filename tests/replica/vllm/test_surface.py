@@ -13,8 +13,8 @@ import pytest
 
 from penstock.replica.values import CannotLoad
 from penstock.replica.vllm import surface
-from penstock.replica.vllm.surface.table import table
 from penstock.replica.vllm.surface.values import Stage, Touch
+from tests.replica.vllm.surface_table import table
 
 _ROOT = Path(__file__).parents[3]
 _FOLDER = _ROOT / "replica/penstock/replica/vllm"
@@ -166,5 +166,5 @@ def test_a_start_that_fails_for_it_says_what_moved_and_which_files_need_it() -> 
 
 
 def test_the_table_is_the_list() -> None:
-    """If not: `python -m penstock.replica.vllm.surface.table` writes it anew."""
+    """If not: `python -m tests.replica.vllm.surface_table` writes it anew."""
     assert _TABLE.read_text() == table()

@@ -22,6 +22,7 @@ from penstock.evals.closed_loop import run_clients
 from penstock.evals.comparison.orders import orders
 from penstock.evals.comparison.replies import HOPELESS, VERSION_HEADER, error_of
 from penstock.evals.comparison.text import whole
+from penstock.evals.endpoint import bearer
 from penstock.evals.errors import EvalError
 
 BASE: Final = "base"
@@ -77,10 +78,6 @@ class Asking:
         own = {"temperature": self.temperature, "max_tokens": self.max_tokens, "seed": self.seed}
         return prompt.question.body(version.model, **own)
 
-    def headers(self) -> dict[str, str]:
-        """With the key, if there is one."""
-        return {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-
 
 def ask_both(
     prompts: Sequence[Prompt], candidate: Version, baseline: Version, asking: Asking
@@ -112,12 +109,10 @@ def ask_both(
 
 
 async def _ask(http: httpx.AsyncClient, prompt: Prompt, version: Version, asking: Asking) -> Answer:
-    body = asking.body(prompt, version)
+    body, headers = asking.body(prompt, version), bearer(asking.api_key)
     began = time.perf_counter()
     try:
-        reply = await http.post(
-            CHAT_PATH, json=body, headers=asking.headers(), timeout=asking.timeout_s
-        )
+        reply = await http.post(CHAT_PATH, json=body, headers=headers, timeout=asking.timeout_s)
     except httpx.ConnectError as error:
         raise EvalError(f"{asking.gateway} does not answer: {error!r}: is it there?") from error
     except httpx.HTTPError as error:

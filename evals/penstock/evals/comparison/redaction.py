@@ -30,7 +30,6 @@ TOO_DEEP: Final = "withheld: it nests too deeply"
 class Rules:
     """What is taken out."""
 
-    shipped: tuple[str, ...] = tuple(SHIPPED)  # by name
     own: Mapping[str, Any] = field(default_factory=dict)  # the operator's, compiled
     seconds: float = 1.0  # that the operator's patterns may look at one body
     keys: frozenset[str] = frozenset()  # whose values are taken out whatever they are, case folded
@@ -38,7 +37,7 @@ class Rules:
     @property
     def names(self) -> tuple[str, ...]:
         """Every rule's name, as a recording's header has them."""
-        return (*(_key_rule(each) for each in sorted(self.keys)), *self.own, *self.shipped)
+        return (*(_key_rule(each) for each in sorted(self.keys)), *self.own, *SHIPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +50,15 @@ class Redacted:
 
 def rules(
     own: Mapping[str, str] | None = None,
-    without: Collection[str] = (),
     seconds: float = 1.0,
     keys: Collection[str] = (),
 ) -> Rules:
-    """Rules of the operator's words: patterns by name, shipped rules to do without, and keys whose
-    values are always taken out. Raises `BadCheck`."""
-    for name in without:
-        if name not in SHIPPED:
-            raise BadCheck(f"there is no rule {name!r}: there are {', '.join(SHIPPED)}")
+    """Those that ship, and the operator's words: patterns by name, and keys whose values are always
+    taken out. Raises `BadCheck`."""
     if len(own or ()) > MOST_PATTERNS:
         raise BadCheck(f"there are more than {MOST_PATTERNS} patterns")
     compiled = {name: own_pattern(name, told, SHIPPED) for name, told in (own or {}).items()}
-    shipped = tuple(name for name in SHIPPED if name not in without)
-    return Rules(shipped, compiled, seconds, _folded(keys))
+    return Rules(compiled, seconds, _folded(keys))
 
 
 def redact(body: Any, held: Rules, now: Callable[[], float]) -> Redacted:
@@ -155,8 +149,8 @@ class _Work:
         text = self._within(text)
         for name, pattern in self.held.own.items():
             text = self._without(text, name, self._own(pattern, text))
-        for name in self.held.shipped:
-            text = self._without(text, name, SHIPPED[name](text))
+        for name, find in SHIPPED.items():
+            text = self._without(text, name, find(text))
         return f"[{WITHHELD}]" if self.late and text else text
 
     def _own(self, pattern: Any, text: str) -> list[Span]:

@@ -13,7 +13,7 @@ import httpx
 import typer
 
 from penstock.evals import machine
-from penstock.evals.endpoint import Endpoint, at_url, needs_trust
+from penstock.evals.endpoint import Endpoint, at_url, request
 from penstock.evals.errors import EvalError
 from penstock.evals.options import told_in_a_line
 from penstock.evals.recording import Recording
@@ -101,8 +101,7 @@ def _check(target: Endpoint) -> None:
     times."""
     url = f"{target.url}/v1/models"
     try:
-        verify = needs_trust(url)
-        reply = httpx.get(url, headers=target.headers(), timeout=30, trust_env=False, verify=verify)
+        reply = request("GET", url, target.key, timeout=30)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise EvalError(f"{target.url} does not answer: {error!r}") from error
     if reply.status_code == 401:

@@ -69,28 +69,28 @@ class Method(NamedTuple):
 
 
 async def _tokenize(serving: MicroServing, asked: pb.TokenizeRequest) -> Message:
-    return wire.tokenized_message(await serving.tokenize(calls_wire.call_of(asked.call)))
+    return wire.message_of(await serving.tokenize(calls_wire.call_of(asked.call)))
 
 
 async def _prep_recv(serving: MicroServing, asked: pb.PrepRecvRequest) -> Message:
     prompt = wire.movable(asked.prompt)
     end = wire.end_of(asked.end, prompt)
     seq_id = wire.seq_id_of(asked.seq_id)
-    return wire.prepared_message(await serving.prep_recv(prompt, end, seq_id, asked.ttl_ms))
+    return wire.message_of(await serving.prep_recv(prompt, end, seq_id, asked.ttl_ms))
 
 
 async def _remote_send(serving: MicroServing, asked: pb.RemoteSendRequest) -> Message:
     sending = wire.sending_of(asked)
     try:
         async with asyncio.timeout(sending.deadline_ms / 1000 or None):
-            return wire.sent_message(await serving.remote_send(sending))
+            return wire.message_of(await serving.remote_send(sending))
     except TimeoutError:
         late = f"not all had arrived within {sending.deadline_ms} ms"
         raise MicroServingError("deadline", late) from None
 
 
 async def _commit(serving: MicroServing, asked: pb.CommitRequest) -> Message:
-    return wire.committed_message(await serving.commit(wire.seq_id_of(asked.seq_id)))
+    return wire.message_of(await serving.commit(wire.seq_id_of(asked.seq_id)))
 
 
 async def _release(serving: MicroServing, asked: pb.ReleaseRequest) -> Message:
@@ -99,7 +99,7 @@ async def _release(serving: MicroServing, asked: pb.ReleaseRequest) -> Message:
 
 
 async def _lookup(serving: MicroServing, asked: pb.LookupRequest) -> Message:
-    return wire.found_message(await serving.lookup(wire.prompt_of(asked.prompt)))
+    return wire.message_of(await serving.lookup(wire.prompt_of(asked.prompt)))
 
 
 METHODS: Final[Mapping[str, Method]] = {

@@ -5,7 +5,11 @@ Raises `MicroServingError` with the cause `bad_request`. Pure.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from google.protobuf.message import Message
 
 from penstock.replica.microserving.values import (
     Committed,
@@ -114,59 +118,28 @@ def _rank_of(told: pb.KvRank) -> KvRank:
     return KvRank(told.host, told.port)
 
 
-def prompt_message(prompt: Prompt) -> pb.Prompt:
-    """A prompt on its way out."""
-    return pb.Prompt(
-        token_ids=prompt.token_ids,
-        adapter=prompt.adapter,
-        adapter_digest=prompt.adapter_digest,
-        tenant_salt=prompt.tenant_salt,
-        mm_hashes=prompt.mm_hashes,
-    )
+_MESSAGES: Final[Mapping[type[Any], type[Message]]] = {
+    Prompt: pb.Prompt,
+    Tokenized: pb.TokenizeReply,
+    KvRank: pb.KvRank,
+    KvAddress: pb.KvAddress,
+    Prepared: pb.PrepRecvReply,
+    Sent: pb.RemoteSendReply,
+    Committed: pb.CommitReply,
+    Found: pb.LookupReply,
+}
 
 
-def tokenized_message(told: Tokenized) -> pb.TokenizeReply:
-    """The reply to Tokenize."""
-    return pb.TokenizeReply(
-        prompt=prompt_message(told.prompt),
-        length=told.length,
-        block_size=told.block_size,
-        block_hashes=told.block_hashes,
-    )
+def message_of(value: Any) -> Message:
+    """A value on its way out, as the message that has its fields by the same names."""
+    told = {one.name: _field_of(getattr(value, one.name)) for one in fields(value)}
+    return _MESSAGES[type(value)](**told)
 
 
-def prepared_message(told: Prepared) -> pb.PrepRecvReply:
-    """The reply to PrepRecv."""
-    at = told.kv_addr
-    address = pb.KvAddress(
-        lease=at.lease,
-        nonce=at.nonce,
-        first_block=at.first_block,
-        blocks=at.blocks,
-        block_size=at.block_size,
-        fingerprint=at.fingerprint,
-        ranks=[pb.KvRank(host=rank.host, port=rank.port) for rank in at.ranks],
-    )
-    return pb.PrepRecvReply(kv_addr=address, matched_len=told.matched_len, end=told.end)
-
-
-def sent_message(told: Sent) -> pb.RemoteSendReply:
-    """The reply to RemoteSend."""
-    return pb.RemoteSendReply(
-        moved_tokens=told.moved_tokens,
-        moved_bytes=told.moved_bytes,
-        transfer_us=told.transfer_us,
-        cached_tokens=told.cached_tokens,
-    )
-
-
-def committed_message(told: Committed) -> pb.CommitReply:
-    """The reply to Commit."""
-    return pb.CommitReply(cached_len=told.cached_len, matched_len=told.matched_len)
-
-
-def found_message(told: Found) -> pb.LookupReply:
-    """The reply to Lookup."""
-    return pb.LookupReply(
-        matched_len=told.matched_len, block_size=told.block_size, free_blocks=told.free_blocks
-    )
+def _field_of(told: Any) -> Any:
+    """Values become messages. Ids are not walked: there may be `MOST_TOKENS` of them."""
+    if type(told) in _MESSAGES:
+        return message_of(told)
+    if isinstance(told, tuple) and told and type(told[0]) in _MESSAGES:
+        return [message_of(one) for one in told]
+    return told

@@ -6,12 +6,11 @@ account, our settings or the provider is not, and says nothing of our credential
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from penstock.replica.providers.values import ProviderFailed
-from penstock.replica.values import Call, Failed
+from penstock.replica.values import Failed
 
 _LONGEST_WAIT_MS: Final = 86_400_000
 
@@ -42,27 +41,9 @@ def unsupported_tool(field: str, kind: object, feature: str = "") -> ProviderFai
     return unsupported(field, f"tools of type {kind!r} are not served{needs}")
 
 
-def unsupported_endpoint(call: Call, served: Iterable[str]) -> ProviderFailed:
-    """This provider does not do it; another replica of the deployment may."""
-    message = f"The model `{call.model}` does not serve {call.path}; it serves {', '.join(served)}."
-    return ProviderFailed(
-        Failed(
-            *(400, "invalid_request_error", "unsupported_endpoint", message, "model"),
-            fault="client",
-            retryable=True,
-        )
-    )
-
-
 def cannot_resume() -> ProviderFailed:
     """A provider's answer is the provider's: nobody else can go on with it."""
     return upstream(503, "A provider's answer cannot be resumed.", "resume_unsupported")
-
-
-def unknown_adapter(call: Call) -> ProviderFailed:
-    """Providers have no adapters of ours."""
-    message = f"The model `{call.model}` does not exist: adapter {call.adapter} is not loaded here."
-    return refused(message, "model", "model_not_found", 404)
 
 
 def too_many_tokens(field: str, asked: int, most: int) -> ProviderFailed:
@@ -81,12 +62,6 @@ def prompt_too_long(field: str, tokens: int, most: int) -> ProviderFailed:
     """The prompt has more tokens than the gateway allows."""
     message = f"The prompt has {tokens} tokens, at most {most} are allowed here; shorten it."
     return refused(message, field, "token_budget_exceeded")
-
-
-def too_late(deadline_ms: int) -> Failed:
-    """The call's own deadline passed."""
-    message = f"The answer was not complete within its deadline of {deadline_ms} ms."
-    return Failed(504, "timeout_error", "deadline_exceeded", message)
 
 
 def silent(seconds: float, *, begun: bool) -> ProviderFailed:

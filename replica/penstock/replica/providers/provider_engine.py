@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from penstock.replica.adapters.table import AdapterTable
+from penstock.replica.calls import failures
 from penstock.replica.engine import Sink, Sleepless, Unmoved, Unresumed
 from penstock.replica.providers import errors, requests
 from penstock.replica.providers.account import Account
@@ -107,7 +108,7 @@ class ProviderEngine(Sleepless, Unmoved, Unresumed):
         except ProviderFailed as error:
             sink.fail(error.failed)
         except TimeoutError:
-            sink.fail(errors.too_late(call.deadline_ms))
+            sink.fail(failures.too_late(call.deadline_ms))
 
     def load(self) -> LoadFigures:
         """Exact at any time, but for tokens of answers that are not over: those are estimates."""
@@ -163,9 +164,9 @@ class ProviderEngine(Sleepless, Unmoved, Unresumed):
 
     def _ask(self, call: Call) -> Ask:
         if call.path not in self._provider.endpoints:
-            raise errors.unsupported_endpoint(call, self._provider.endpoints)
+            raise ProviderFailed(failures.unsupported_endpoint(call, self._provider.endpoints))
         if call.adapter:
-            raise errors.unknown_adapter(call)
+            raise ProviderFailed(failures.unknown_adapter(call))
         if call.resume is not None:
             raise errors.cannot_resume()
         body = requests.read_body(call)

@@ -1,5 +1,5 @@
-"""Every metric that a replica tells of itself: a new one is a row here, and a value in
-`exposition.py`. The agent of its machine adds the labels `replica` and `deployment`.
+"""Every metric that a replica tells of itself, in this order: a new one is a row here, and a value
+in `exposition.py`. The agent of its machine adds the labels `replica` and `deployment`.
 
 After a change: `.venv/bin/python -m tests.architecture.metrics_reference`.
 """
@@ -29,6 +29,7 @@ def _declared(name: str, unit: str, help: str, *labels: str) -> Metric:
     return Metric(f"penstock_replica_{name}", unit, help, labels)
 
 
+STATE: Final = _declared("state", "yes or no", "1 for the state that the replica is in.", "state")
 OF_LOAD: Final = {
     "calls": _declared("calls", "calls", "Calls under way, of all gateways."),
     "gateways": _declared(
@@ -63,7 +64,6 @@ OF_LOAD: Final = {
 }
 """Those that are a field of its load, by that field."""
 
-STATE: Final = _declared("state", "yes or no", "1 for the state that the replica is in.", "state")
 STEP: Final = _declared("step_seconds", "seconds", "Of the last step of the engine.")
 MEMORY: Final = _declared(
     "resident_memory_bytes",
@@ -89,17 +89,3 @@ FAILURES: Final = _declared(
     "Calls of MicroServing that failed, and transfers that broke.",
     "cause",
 )
-
-EVERY: Final = (
-    STATE,
-    *OF_LOAD.values(),
-    STEP,
-    MEMORY,
-    LEASES,
-    LEASED_BLOCKS,
-    TRANSFERS,
-    MOVED_BYTES,
-    MOVED_SECONDS,
-    FAILURES,
-)
-"""In the order in which it tells them."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 from penstock.adapters.lora_config import LARGEST_RANK
 from penstock.replica.adapters.table import AdapterTable, load_named
 from penstock.replica.adapters.values import AdapterRoom, AdapterUnavailable
-from penstock.replica.calls.answers import events_of
+from penstock.replica.calls import answers, failures
 from penstock.replica.engine import Sink
 from penstock.replica.microserving.values import MicroServingError
 from penstock.replica.stages import Stages
@@ -318,12 +318,12 @@ class VllmEngine:
         if call.path not in ENDPOINTS:
             return errors.client_error(404, "not_found", f"There is no endpoint {call.path} here.")
         if call.path not in self._running().endpoints:
-            return errors.unsupported_endpoint(call, self._running().endpoints)
+            return failures.unsupported_endpoint(call, self._running().endpoints)
         if call.resume is not None and self.no_resume() != "":
             return errors.cannot_resume()
         unasked = call.adapter and not call.adapter_digest
         if unasked and self._table.find(call.adapter) is None:
-            return errors.unknown_adapter(call)
+            return failures.unknown_adapter(call)
         if self._launched().dead():
             return errors.engine_dead(self._launched().death(), aboard=False)
         return None
@@ -337,7 +337,7 @@ class VllmEngine:
         except AdapterUnavailable as error:
             return sink.fail(error.failed)
         except TimeoutError:
-            return sink.fail(errors.too_late(call.deadline_ms))
+            return sink.fail(failures.too_late(call.deadline_ms))
         with self._weights.used(call.adapter):
             if call.deadline_ms:
                 waited = int((time.monotonic() - began) * 1000)
@@ -379,7 +379,7 @@ class VllmEngine:
             body = {"prompt": "Hello", "max_tokens": 2, "temperature": 0, "logprobs": logprobs}
             content, name = json.dumps(body).encode(), self._served_name
             call = Call("warm-up", "/v1/completions", content, name, priority=BEFORE_ALL)
-            async for event in events_of(self.answer, call):
+            async for event in answers.events_of(self.answer, call):
                 if isinstance(event, Failed):
                     raise CannotLoad(
                         f"model {self._model}: its first request failed: {event.message}"

@@ -6,12 +6,10 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from penstock.replica.endings import first_cause
-from penstock.replica.values import Call, Death, Failed
+from penstock.replica.values import Death, Failed
 
 _BUSY_RETRY_MS: Final = 1000
 
@@ -25,19 +23,6 @@ STREAM_ERRORS: Final = (STREAM_ERROR, b"event: error\n")
 def client_error(status: int, code: str, message: str, param: str = "") -> Failed:
     """An error that the request itself causes: the same anywhere, so never worth a retry."""
     return Failed(status, "invalid_request_error", code, message, param, fault="client")
-
-
-def unknown_adapter(call: Call) -> Failed:
-    """The call's adapter is not loaded here."""
-    message = f"The model `{call.model}` does not exist: adapter {call.adapter} is not loaded here."
-    return client_error(404, "model_not_found", message, "model")
-
-
-def unsupported_endpoint(call: Call, served: Iterable[str]) -> Failed:
-    """The model cannot do this; a replica of the deployment with another model may."""
-    message = f"The model `{call.model}` does not serve {call.path}; it serves {', '.join(served)}."
-    failed = client_error(400, "unsupported_endpoint", message, "model")
-    return replace(failed, retryable=True)
 
 
 def cannot_resume() -> Failed:
@@ -142,9 +127,3 @@ def overloaded(message: str) -> Failed:
     return Failed(
         503, "server_error", "overloaded", message, retryable=True, retry_after_ms=_BUSY_RETRY_MS
     )
-
-
-def too_late(deadline_ms: int) -> Failed:
-    """The call's own deadline passed."""
-    message = f"The answer was not complete within its deadline of {deadline_ms} ms."
-    return Failed(504, "timeout_error", "deadline_exceeded", message)

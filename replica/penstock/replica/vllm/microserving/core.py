@@ -23,9 +23,6 @@ log = logging.getLogger(__name__)
 
 Work = Callable[[], None]
 
-CALL = "penstock_microserving"
-"""The name of the utility."""
-
 
 class Thread:
     """The engine's thread, seen from others. `attach` it before anything is to be done there."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from penstock.replica.calls import failures
 from penstock.replica.engine import Sink
 from penstock.replica.values import Call
 from penstock.replica.vllm.endpoints import ENDPOINTS
-from penstock.replica.vllm.failures import errors
 from penstock.replica.vllm.serving.asgi import App, Exchange
 from penstock.replica.vllm.serving.tap import CallTap
 
@@ -34,7 +34,7 @@ async def answer(app: App, call: Call, sink: Sink, tap: CallTap | None = None) -
         timers.append(loop.call_later(_PARTING_S, task.cancel))
 
     def too_late() -> None:
-        sink.fail(errors.too_late(call.deadline_ms))
+        sink.fail(failures.too_late(call.deadline_ms))
         leave()
 
     sink.costs(tap.usage)

@@ -2,7 +2,7 @@
 is told by name, with the files that need it, before it can go wrong in a call.
 
 The lists are `of_engine.py`, `of_app.py`, `of_moving.py`, `of_resume.py`, `of_worker.py` and
-`of_pool.py`; `table.py` makes a document of them.
+`of_pool.py`.
 What a name promises is written behind it:
 
     module:name(first, second, *, third)    takes these: in this order, and by this name

@@ -13,7 +13,6 @@ _RESPONSES: Final = "vllm.entrypoints.openai.responses"
 _ANTHROPIC: Final = "vllm.entrypoints.anthropic"
 _RENDERER: Final = "vllm.renderers.base:BaseRenderer"
 _app: Final = partial(Touch, Stage.APP)
-_pooling: Final = partial(Touch, Stage.POOLING)
 
 OF_APP: Final = (
     _app(
@@ -56,7 +55,7 @@ OF_APP: Final = (
         "they get the parsed request: there it gets the call's controls, and limits are looked at",
         "vLLM has a hook for requests between parsing and serving",
     ),
-    _pooling(
+    _app(
         (
             "vllm.entrypoints.pooling.factories:init_pooling_state{serving_embedding, "
             "serving_scores, serving_classification, serving_pooling}",

@@ -11,7 +11,6 @@ class Stage(Enum):
 
     ENGINE = "engine"  # before it starts the engine's process
     APP = "app"  # before it builds vLLM's app, while the engine loads
-    POOLING = "pooling"  # the same, of a model that pools
     MISTRAL = "mistral"  # when the app is built, of a model whose tools' calls have Mistral's names
     PROCESS = "process"  # in each of the engine's processes
     WORKER = "worker"  # in the engine's process on a CPU

@@ -1,4 +1,4 @@
-"""The list for people who read: `python -m penstock.replica.vllm.surface.table` prints what is
+"""The list for people who read: `python -m tests.replica.vllm.surface_table` prints what is
 committed as `docs/reference/vllm_touch_points.md`; a test holds the two together.
 """
 
@@ -19,7 +19,7 @@ def table() -> str:
     head = (
         "# What the replica reaches for inside vLLM",
         "",
-        "Made by `python -m penstock.replica.vllm.surface.table`; not changed by hand. A replica",
+        "Made by `python -m tests.replica.vllm.surface_table`; not changed by hand. A replica",
         "checks it as it starts; files are those of `replica/penstock/replica/vllm/`. In brackets:",
         "parameters (those before `*` in this order), attributes, keys.",
         "",
