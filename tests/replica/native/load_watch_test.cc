@@ -84,13 +84,16 @@ TEST_F(LoadWatchTest, EventsTakeTheLoadAlong) {
   client.start(1, chat_request(R"("max_tokens":25,"stream":true)"));
   client.send();
   size_t along = 0;
+  size_t with_events = 0;  // reads; fewer than tokens where the machine is busy
   while (client.ended.empty()) {
     const size_t loads = client.loads.size();
     const size_t bytes = client.bodies[1].size();
     ASSERT_TRUE(client.read());
-    if (client.loads.size() > loads && client.bodies[1].size() > bytes) ++along;
+    if (client.bodies[1].size() == bytes) continue;
+    ++with_events;
+    if (client.loads.size() > loads) ++along;
   }
-  EXPECT_GE(along, 15u);
+  EXPECT_GE(along * 5, with_events * 3);
   EXPECT_LE(client.loads.size() - along, 10u);
   EXPECT_TRUE(client.read_until_load([](const v1::Load& load) { return load.calls() == 0; }));
 }
