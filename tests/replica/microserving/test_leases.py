@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.replica.microserving.leases import DEFAULT_TTL_MS, MOST_TTL_MS, LeaseTable
+from penstock.replica.microserving.leases import (
+    LONGEST_TTL,
+    SHORTEST_TTL,
+    USUAL_TTL,
+    LeaseTable,
+)
 from penstock.replica.microserving.values import MicroServingError
 
 
@@ -28,9 +33,12 @@ def test_a_lease_that_is_renewed_gets_its_whole_time_again() -> None:
     assert len(table.expire(3.5)) == 1
 
 
-@pytest.mark.parametrize(("asked", "given"), [(0, DEFAULT_TTL_MS), (10**9, MOST_TTL_MS), (7, 7)])
-def test_the_time_of_a_lease_has_bounds(asked: int, given: int) -> None:
-    assert _table().open("a", 1, asked, "", now=0.0).until == given / 1000
+@pytest.mark.parametrize(
+    ("asked", "seconds"),
+    [(0, USUAL_TTL), (1, SHORTEST_TTL), (2500, 2.5), (1 << 31, LONGEST_TTL)],
+)
+def test_the_time_of_a_lease_has_bounds(asked: int, seconds: float) -> None:
+    assert _table().open("a", 1, asked, "", now=0.0).until == seconds
 
 
 def test_no_more_is_leased_than_there_may_be() -> None:

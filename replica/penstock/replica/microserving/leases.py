@@ -12,8 +12,11 @@ from typing import Final, Generic, TypeVar
 
 from penstock.replica.microserving.values import MicroServingError
 
-DEFAULT_TTL_MS: Final = 10_000
-MOST_TTL_MS: Final = 60_000
+USUAL_TTL: Final = 10.0
+SHORTEST_TTL: Final = 0.5
+LONGEST_TTL: Final = 60.0
+"""Seconds of a lease."""
+
 MOST_LEASED: Final = 0.3
 """Share of an engine's blocks that may be leased."""
 
@@ -21,6 +24,11 @@ REMEMBERED: Final = 1024
 """Leases that have ended."""
 
 _T = TypeVar("_T")
+
+
+def bounded_ttl(ttl_ms: int) -> float:
+    """Seconds of a lease for which so many milliseconds are asked; 0: nobody says."""
+    return min(max(ttl_ms / 1000, SHORTEST_TTL), LONGEST_TTL) if ttl_ms else USUAL_TTL
 
 
 class Ended:
@@ -83,7 +91,7 @@ class LeaseTable(Generic[_T]):
                 f"{blocks} blocks are too many: {self.blocks} of {self._most} that may be are "
                 "leased already",
             )
-        ttl = min(ttl_ms or DEFAULT_TTL_MS, MOST_TTL_MS) / 1000
+        ttl = bounded_ttl(ttl_ms)
         lease = self._leases[seq_id] = Lease(seq_id, blocks, ttl, now + ttl, held)
         return lease
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
+from penstock.replica.microserving.leases import LONGEST_TTL
 from penstock.replica.vllm.microserving.leases import (
     LONGEST,
-    LONGEST_TTL,
     QUARANTINE,
-    SHORTEST_TTL,
     STOPS_WITHIN,
-    USUAL_TTL,
     Lease,
     Leases,
     State,
-    bounded_ttl,
 )
 
 
@@ -88,14 +83,6 @@ def test_a_lease_whose_request_is_queued_waits_with_it_but_not_for_ever() -> Non
     assert leases.due(10.0) == ([], [], [])
     assert leases.next_due() == 9.0 + LONGEST_TTL
     assert leases.due(9.0 + LONGEST_TTL) == ([lease], [], [])
-
-
-@pytest.mark.parametrize(
-    ("asked", "seconds"),
-    [(0, USUAL_TTL), (1, SHORTEST_TTL), (2500, 2.5), (1 << 31, LONGEST_TTL)],
-)
-def test_the_time_of_a_lease_is_bounded(asked: int, seconds: float) -> None:
-    assert bounded_ttl(asked) == seconds
 
 
 def test_a_lease_of_the_same_name_that_came_later_is_another() -> None:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-USUAL_TTL: Final = 10.0
-SHORTEST_TTL: Final = 0.5
-LONGEST_TTL: Final = 60.0
+from penstock.replica.microserving.leases import LONGEST_TTL
+
 LONGEST: Final = 120.0
 STOPS_WITHIN: Final = 5.0
 """Seconds from the order to close to the answer to who waits for it."""
@@ -27,9 +26,6 @@ QUARANTINE: Final = 30.0
 
 MOST: Final = 1024
 """Leases at once, however few their blocks are."""
-
-SHARE: Final = 0.3
-"""Of all blocks, that may be leased."""
 
 
 class State(Enum):
@@ -157,8 +153,3 @@ class Leases:
 
 def _ends_by_time(lease: Lease) -> bool:
     return lease.state is not State.CLOSING and not lease.ending
-
-
-def bounded_ttl(ttl_ms: int) -> float:
-    """Seconds of a lease for which so many milliseconds are asked; 0: nobody says."""
-    return min(max(ttl_ms / 1000, SHORTEST_TTL), LONGEST_TTL) if ttl_ms else USUAL_TTL

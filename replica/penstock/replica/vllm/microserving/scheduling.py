@@ -15,10 +15,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
 
-from penstock.replica.microserving.leases import Ended
+from penstock.replica.microserving.leases import MOST_LEASED, Ended, bounded_ttl
 from penstock.replica.vllm.microserving import ghosts
 from penstock.replica.vllm.microserving.control import Link
-from penstock.replica.vllm.microserving.leases import SHARE, Lease, Leases, State, bounded_ttl
+from penstock.replica.vllm.microserving.leases import Lease, Leases, State
 from penstock.replica.vllm.microserving.orders import LEASE
 from penstock.replica.vllm.microserving.prompts import placed
 from penstock.replica.vllm.microserving.tracks import Reports, Tracks
@@ -35,7 +35,7 @@ class Scheduling:
 
     def __init__(self, block_size: int, blocks: int) -> None:
         self._block_size = block_size
-        self._most = int(blocks * SHARE)
+        self._most = int(blocks * MOST_LEASED)
         self._core: Any = None
         self._alarm: Callable[[float | None], None] = _nobody
         self._ranks: list[dict[str, Any]] = []
