@@ -129,6 +129,7 @@ async def test_a_good_candidate_gets_everybody_though_the_head_is_killed_and_can
     assert [(each["kind"], each["passed"]) for each in evidence] == [("canary", True)]
     system.change("POST", f"deployments/{CHAT}/rollback")
     assert system.admin(f"deployments/{CHAT}")["spec"]["engine_args"]["answer_tokens"] == "8"
+    await rolled_out(system, CHAT, within=60)  # while it is, no canary of it can be started
 
 
 async def test_an_adapter_version_is_held_while_it_cannot_be_loaded_else_its_alias_moves(

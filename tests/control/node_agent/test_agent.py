@@ -71,4 +71,4 @@ async def test_a_program_of_the_head_runs_and_is_told_of_until_nobody_wants_it(
     assert announced["digests"] == [digest]
     head.programs = []
     await until(lambda: not running(announced["pid"]) and not head.heartbeats[-1].programs)
-    assert not list((node.data_dir / "programs").iterdir())
+    await until(lambda: not list((node.data_dir / "programs").iterdir()))
