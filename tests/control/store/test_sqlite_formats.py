@@ -22,15 +22,15 @@ from tests.fakes.control_values import NOON
 # Of states that last no longer than a head; and what is none any more.
 LEFT_OUT = ("since", "assigned_at", "bindings")
 
-BASE = Path(__file__).parents[2] / "upgrade" / "base_store.sql"  # what a head of then left
+OLDEST = Path(__file__).parents[2] / "upgrade" / "base_store.sql"  # that is still read
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store as a head of `tests/upgrade/BASE` made it."""
+    """A store as the oldest head left it whose stores are read."""
     path = tmp_path / "penstock.db"
     with closing(sqlite3.connect(path)) as db:
-        db.executescript(BASE.read_text())
+        db.executescript(OLDEST.read_text())
     return path
 
 

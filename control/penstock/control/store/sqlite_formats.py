@@ -17,13 +17,13 @@ from pathlib import Path
 from penstock.control.errors import CannotStart
 from penstock.control.store import sqlite_events
 
-READABLE = 4  # what `tests/upgrade/BASE` writes, and reads
+READABLE = 4  # what `tests/upgrade/base_store.sql` has
 _FORMATS = "CREATE TABLE formats (number INTEGER PRIMARY KEY, penstock TEXT NOT NULL);"
 # The format that each of them brings a file to, the one before it being there.
 STEPS = {5: _FORMATS + sqlite_events.TABLES}
 FORMAT = max(STEPS)
-OLDER_READ_BY = "the Penstock of commit 9f5754f"  # what a version before `BASE` wrote
-# Documents as only such versions left them, which BASE changed when it began.
+OLDER_READ_BY = "the Penstock of commit 9f5754f"  # what has an older format
+# Documents as only such versions left them, which that one changed when it began.
 _OLDER = """
 SELECT kind || ' ' || name FROM documents WHERE
     kind = 'tenant' AND json_extract(document, '$.degrade') IS NOT NULL
